@@ -19,7 +19,7 @@ import traceback
 TOP = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
 BUILD = os.path.join(TOP, os.environ.get('BUILD', 'build/release'))
 CLI = os.path.join(TOP, 'clientlib', 'cli')
-PATIENCE_S = 30
+PATIENCE_S = 300
 
 # Shells without their users' settings; `wharf` is the one under test.
 BASH = r'''

@@ -26,7 +26,7 @@ import module_tests  # noqa: E402  pylint: disable=wrong-import-position
 from module_tests import in_child, raises  # noqa: E402  pylint: disable=wrong-import-position
 from private_daemon import Daemon  # noqa: E402  pylint: disable=wrong-import-position
 
-PATIENCE_S = 60
+PATIENCE_S = 300
 TEXT = b''.join(b'line %d of a text that is easily made smaller\n' % i for i in range(3000))
 PACKED = zlib.compress(TEXT)
 DAMAGED = PACKED[:500] + b'damage' + PACKED[506:]

@@ -81,7 +81,6 @@ static void begin_life(struct test_daemon *daemon)
     daemon->n_steps = 0;
     listen_fd = daemon->listen_fd >= 0 ? daemon->listen_fd : listen_at(daemon->path);
     sleep_us(daemon->start_us);
-    daemon->ready_ns = wharf_now_ns();
     /* Whoever sees this life can kill it, even if the watcher has not run since it was forked. */
     __atomic_store_n(&daemon->daemon, getpid(), __ATOMIC_RELEASE);
     __atomic_add_fetch(&daemon->n_lives, 1, __ATOMIC_RELEASE);

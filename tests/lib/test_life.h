@@ -104,8 +104,7 @@ struct test_daemon {
     uint64_t n_steps;       /* of the running life */
     uint64_t n_run;         /* jobs decoded in all lives */
     uint64_t n_cancelled;
-    uint64_t ready_ns; /* when the running life began to answer, CLOCK_MONOTONIC */
-    uint64_t died_ns;  /* when the watcher saw the last one dead */
+    uint64_t died_ns; /* when the watcher saw the last one dead */
 
     uint32_t stops;
     pid_t watcher;

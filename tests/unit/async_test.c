@@ -245,7 +245,7 @@ Test(async, storm_of_jobs_in_every_way_of_taking_them)
                                        .n_in_flight = 64,
                                        .batch_one_in = 4,
                                        .cancel_one_in = 10,
-                                       .limit_s = 60};
+                                       .limit_s = 600};
             cr_assert_eq(test_storm_run(&storm), 0, "%s: %s", handle.name, storm.error);
             cr_expect_gt(storm.n_cancelled, 0);
             cr_expect_gt(storm.n_bad, 0);

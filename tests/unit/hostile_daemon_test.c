@@ -153,7 +153,7 @@ static void run_case(unsigned at, enum test_storm_way way, const struct test_chu
                                    .n_jobs = 100,
                                    .n_in_flight = 10,
                                    .batch_one_in = 3,
-                                   .limit_s = cases[at].at_storm == ANY ? 2 : 60};
+                                   .limit_s = cases[at].at_storm == ANY ? 2 : 600};
         r = test_storm_run(&storm) ? storm.error_number : 0;
         cr_expect(matches(r, cases[at].at_storm), "%s: jobs: %d, %s", name, r, storm.error);
         if (r < 0 && cases[at].at_storm < 0)

@@ -135,7 +135,7 @@ static const struct test_rans_plan plans[] = {
 };
 enum { N_PLANS = sizeof(plans) / sizeof(plans[0]) };
 
-Test(rans_crew, parts_in_any_order_come_back, .timeout = 60)
+Test(rans_crew, parts_in_any_order_come_back, .timeout = 600)
 {
     for (unsigned f = 0; f < N_FORMS; f++) {
         if (wharf_rans_loop_force(forms[f]) < 0)
@@ -152,7 +152,7 @@ Test(rans_crew, parts_in_any_order_come_back, .timeout = 60)
     wharf_rans_loop_force(NULL);
 }
 
-Test(rans_crew, damage_has_one_outcome, .timeout = 60)
+Test(rans_crew, damage_has_one_outcome, .timeout = 600)
 {
     struct test_random random = {7};
     unsigned n_good = 0;
@@ -200,7 +200,7 @@ Test(rans_crew, who_is_stopped_says_so)
 
 /* Splits that somebody took out, at the beginning, in the middle or at the end, leave one part
  * long.  It was shared all the same, and who had that part could do nothing else meanwhile. */
-Test(rans_crew, nobody_is_given_a_part_far_longer_than_others, .timeout = 60)
+Test(rans_crew, nobody_is_given_a_part_far_longer_than_others, .timeout = 600)
 {
     static const struct {
         uint32_t first, n;

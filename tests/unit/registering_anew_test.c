@@ -55,7 +55,7 @@ static int catch_registering(struct wharf *wharf, struct test_daemon *daemon)
 }
 
 /* The daemon was not told that it is over, and refused the number from then on. */
-Test(registering_anew, what_is_unregistered_meanwhile_is_gone, .timeout = 60)
+Test(registering_anew, what_is_unregistered_meanwhile_is_gone, .timeout = 600)
 {
     struct wharf_options options = WHARF_OPTIONS_INIT;
     struct test_daemon *daemon = test_daemon_new();

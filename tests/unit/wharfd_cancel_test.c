@@ -159,11 +159,12 @@ Test(wharfd_cancel, cancelled_batch_does_not_wait_for_its_turn)
     };
     test_front_submit(&client, &s);
     cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(client.session->jobs[0].batch != NULL)));
-    s = test_front_put_slow(&flood, 1, 0, MiB);
+    /* Much more work than is done before the cancel comes, however late that is. */
+    s = test_front_put_slow(&flood, 1, 0, 8 * MiB);
     for (unsigned i = 0; i < 60; i++)
         wharf_ring_submit(&flood.ring, &s);
     test_front_publish(&flood);
-    usleep(20000);
+    cr_assert(TEST_WAIT(wharf_ring_load_sq_head(&flood.ring.d->sq_head) > 0));
     s = (struct wharf_submission){.opcode = WHARF_OP_CANCEL, .src_offset = 3};
     test_front_submit(&client, &s);
     do {

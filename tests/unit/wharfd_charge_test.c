@@ -333,7 +333,7 @@ Test(wharfd_charge, jobs_that_end_unbegun_have_a_small_part_of_a_worker)
 
 /* A client rang, and that was spent on what it owed: its jobs were not taken, nor was its ring
  * looked at again until it rang for more, which it does not while it waits for them. */
-Test(wharfd_charge, who_owes_is_looked_at_again, .timeout = 200)
+Test(wharfd_charge, who_owes_is_looked_at_again, .timeout = 600)
 {
     struct test_front_client busy, owing;
 

@@ -69,7 +69,7 @@ static struct wharf_completion reap(struct gpu_client *own)
 
 /* The CPU cannot take those over: they are tried again, alone, and only the one with which the
  * worker ended while it ran alone is given up. */
-Test(wharfd_fault_memory, job_for_gpu_memory_that_ends_the_worker_is_found, .timeout = 300)
+Test(wharfd_fault_memory, job_for_gpu_memory_that_ends_the_worker_is_found, .timeout = 600)
 {
     enum { N = 4 };
     struct gpu_client culprit, innocent;
@@ -123,7 +123,7 @@ Test(wharfd_fault_memory, job_for_gpu_memory_that_ends_the_worker_is_found, .tim
 }
 
 /* A batch is cut into its chunks when its worker ends: each is tried again. */
-Test(wharfd_fault_memory, batch_for_gpu_memory_is_finished_by_the_next_worker, .timeout = 300)
+Test(wharfd_fault_memory, batch_for_gpu_memory_is_finished_by_the_next_worker, .timeout = 600)
 {
     enum { N = 40 };
     struct gpu_client own;
@@ -202,7 +202,7 @@ static uint64_t n_chunks_done(const struct gpu_client *own)
 
 /* Chunks that a dead worker left wait one by one, while the next worker gets whole batches; when
  * that one ended too there was no room for the chunks of those. */
-Test(wharfd_fault_memory, chunks_that_wait_leave_room_for_those_of_the_next_worker, .timeout = 300)
+Test(wharfd_fault_memory, chunks_that_wait_leave_room_for_those_of_the_next_worker, .timeout = 600)
 {
     struct gpu_client own;
 
@@ -255,7 +255,7 @@ static void hold_up(const struct gpu_client *own, bool is_held_up)
 
 /* Of chunks that a worker left only the first few were looked at: if the next worker did not get
  * the memory of those, others waited too. */
-Test(wharfd_fault_memory, chunks_whose_memory_is_not_there_keep_no_others_waiting, .timeout = 120)
+Test(wharfd_fault_memory, chunks_whose_memory_is_not_there_keep_no_others_waiting, .timeout = 600)
 {
     struct gpu_client first, second;
 

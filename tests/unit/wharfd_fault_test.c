@@ -111,7 +111,7 @@ Test(wharfd_fault, warp_that_hangs_loses_no_job)
 
 /* One tenant does it whenever it can.  It runs alone while it is a suspect, and is banned after
  * three more; the other one is not, and has the GPU again. */
-Test(wharfd_fault, culprit_is_found_and_others_keep_the_gpu, .timeout = 300)
+Test(wharfd_fault, culprit_is_found_and_others_keep_the_gpu, .timeout = 600)
 {
     struct test_front_client culprit, innocent;
 
@@ -183,7 +183,7 @@ Test(wharfd_fault, fault_of_one_gpu_leaves_the_other_alone)
 
 /* The worker was at it for ever, and had no ears for anything else.  Two workers end for it; then
  * that tenant's jobs are the CPU's, and the others have the GPU again. */
-Test(wharfd_fault, memory_that_keeps_the_worker_is_refused, .timeout = 120)
+Test(wharfd_fault, memory_that_keeps_the_worker_is_refused, .timeout = 600)
 {
     struct test_front_client culprit, innocent;
 
@@ -307,7 +307,7 @@ static void kill_one_after_the_other(unsigned n_rounds)
 
 /* What a stopped worker leaves goes to the CPU's threads; none of it is overlooked.  In several
  * fronts: each waits twice as long for every further worker. */
-Test(wharfd_fault, workers_killed_one_after_the_other_leave_nothing_undone, .timeout = 300)
+Test(wharfd_fault, workers_killed_one_after_the_other_leave_nothing_undone, .timeout = 600)
 {
     for (unsigned i = 0; i < 3; i++)
         kill_one_after_the_other(4);

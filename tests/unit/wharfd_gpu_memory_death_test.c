@@ -76,7 +76,7 @@ static void check_kills(uint32_t engine, uint64_t seed, size_t max_nbytes, const
         .n_in_flight = 48,
         .batch_one_in = 4,
         .cancel_one_in = 10,
-        .limit_s = 60,
+        .limit_s = 600,
         .tick = test_worker_kill_ready,
         .tick_data = &killer,
     };
@@ -102,18 +102,18 @@ static void check_kills(uint32_t engine, uint64_t seed, size_t max_nbytes, const
     test_wharfd_finish(&wharfd);
 }
 
-Test(wharfd_gpu_memory_death, no_job_is_lost_when_workers_are_killed, .timeout = 300)
+Test(wharfd_gpu_memory_death, no_job_is_lost_when_workers_are_killed, .timeout = 600)
 {
     check_kills(WHARF_ENGINE_SIMT, 2, 1000, "");
 }
 
-Test(wharfd_gpu_memory_death, no_job_of_any_engine_is_lost_when_workers_are_killed, .timeout = 300)
+Test(wharfd_gpu_memory_death, no_job_of_any_engine_is_lost_when_workers_are_killed, .timeout = 600)
 {
     check_kills(WHARF_ENGINE_AUTO, 3, 1000, "");
 }
 
 /* Most chunks are too large for a warp, and so have places of their own or wait for one. */
-Test(wharfd_gpu_memory_death, no_large_job_is_lost_when_workers_are_killed, .timeout = 300)
+Test(wharfd_gpu_memory_death, no_large_job_is_lost_when_workers_are_killed, .timeout = 600)
 {
     check_kills(WHARF_ENGINE_AUTO, 4, 12000, "chunk = 4K\n");
 }
@@ -174,7 +174,7 @@ static void cancel(struct test_client *client, uint64_t user_data)
 
 /* A piece that was lost with a worker kept its places and its job, whoever had those by then: when
  * the job that came after it was cancelled, so was what came to the places. */
-Test(wharfd_gpu_memory_death, cancel_after_a_death_is_not_another_jobs, .timeout = 300)
+Test(wharfd_gpu_memory_death, cancel_after_a_death_is_not_another_jobs, .timeout = 600)
 {
     const struct wharf_submission first = copy_of(0);
     struct wharf_completion completion;
@@ -215,7 +215,7 @@ Test(wharfd_gpu_memory_death, cancel_after_a_death_is_not_another_jobs, .timeout
 }
 
 /* Sessions that come and go while workers die: what they registered is given back in every case. */
-Test(wharfd_gpu_memory_death, memory_is_given_back_while_workers_die, .timeout = 120)
+Test(wharfd_gpu_memory_death, memory_is_given_back_while_workers_die, .timeout = 600)
 {
     struct test_worker_killer killer = new_killer(5);
     struct test_storm storm = {.tick_data = &killer};
@@ -238,7 +238,7 @@ Test(wharfd_gpu_memory_death, memory_is_given_back_while_workers_die, .timeout =
 /* Its kernel still has items that read and write it: the memory is the worker's until that has
  * left.
  */
-Test(wharfd_gpu_memory_death, client_that_goes_with_jobs_under_way_harms_nobody, .timeout = 120)
+Test(wharfd_gpu_memory_death, client_that_goes_with_jobs_under_way_harms_nobody, .timeout = 600)
 {
     enum { N = 16, NBYTES = 20000 };
 
@@ -288,7 +288,7 @@ static void *rewrite(void *context)
 
 /* Whatever is read, a job ends with some result, and nothing beyond its output is touched: not of
  * its own client's memory, nor of another one's, nor of the worker's. */
-Test(wharfd_gpu_memory_death, source_that_changes_harms_its_owner_alone, .timeout = 120)
+Test(wharfd_gpu_memory_death, source_that_changes_harms_its_owner_alone, .timeout = 600)
 {
     enum { SOURCE = 4096, OUT = 8192, BEYOND = 64, N_JOBS = 40 };
     struct rewriter rewriter = {.memory = test_gpu_memory_new(NULL, SOURCE), .random = {7}};
@@ -332,7 +332,7 @@ Test(wharfd_gpu_memory_death, source_that_changes_harms_its_owner_alone, .timeou
 }
 
 /* No worker gets ready any more: who waits for one is told, and so is who comes. */
-Test(wharfd_gpu_memory_death, jobs_end_when_there_are_no_workers_any_more, .timeout = 120)
+Test(wharfd_gpu_memory_death, jobs_end_when_there_are_no_workers_any_more, .timeout = 600)
 {
     char link[128], config[256];
     struct wharf_job job = WHARF_JOB_INIT;

@@ -68,7 +68,7 @@ static void check_storm(uint32_t engine, uint64_t seed)
         .n_in_flight = 32,
         .batch_one_in = 4,
         .cancel_one_in = 10,
-        .limit_s = 60,
+        .limit_s = 600,
     };
     struct test_gpu_memory out = test_gpu_memory_new(NULL, test_storm_out_nbytes(&storm)),
                            in = test_gpu_memory_new(NULL, test_storm_in_nbytes(&storm));
@@ -150,7 +150,7 @@ Test(wharfd_gpu_memory, decompress_takes_gpu_memory_as_source_and_destination)
 }
 
 /* Of memory that is registered so the daemon only reads. */
-Test(wharfd_gpu_memory, read_only_memory_is_for_sources, .timeout = 120)
+Test(wharfd_gpu_memory, read_only_memory_is_for_sources, .timeout = 600)
 {
     struct wharf_memory memory = WHARF_MEMORY_INIT;
     struct wharf_job job = WHARF_JOB_INIT;
@@ -181,7 +181,7 @@ Test(wharfd_gpu_memory, read_only_memory_is_for_sources, .timeout = 120)
 }
 
 /* The library offers it again to the next daemon. */
-Test(wharfd_gpu_memory, outlives_the_daemon, .timeout = 120)
+Test(wharfd_gpu_memory, outlives_the_daemon, .timeout = 600)
 {
     struct wharf_job job = WHARF_JOB_INIT;
     struct wharf_completion completion;
@@ -423,7 +423,7 @@ static void check_large(struct wharf *wharf, const uint8_t *in, uint8_t *out, si
 }
 
 /* Two at a time, where they hold up nothing else; up to `large`. */
-Test(wharfd_gpu_memory, chunks_that_are_too_large_for_a_warp_have_places, .timeout = 120)
+Test(wharfd_gpu_memory, chunks_that_are_too_large_for_a_warp_have_places, .timeout = 600)
 {
     enum { NBYTES = 300000 };
     struct wharf_job job = WHARF_JOB_INIT;
@@ -491,7 +491,7 @@ Test(wharfd_gpu_memory, sources_have_to_be_agreed_on)
 }
 
 /* A region that is being imported is not there yet: neither for jobs, nor for another request. */
-Test(wharfd_gpu_memory, nothing_is_answered_before_it_is_imported, .timeout = 120)
+Test(wharfd_gpu_memory, nothing_is_answered_before_it_is_imported, .timeout = 600)
 {
     Wharf__RegisterMemoryRequest memory = WHARF__REGISTER_MEMORY_REQUEST__INIT;
     Wharf__Request request = WHARF__REQUEST__INIT;
@@ -540,7 +540,7 @@ Test(wharfd_gpu_memory, nothing_is_answered_before_it_is_imported, .timeout = 12
 
 /* A worker that hung with nothing to decode was left as it was, and who registered memory waited
  * for ever. */
-Test(wharfd_gpu_memory, worker_that_hangs_while_idle_is_replaced, .timeout = 120)
+Test(wharfd_gpu_memory, worker_that_hangs_while_idle_is_replaced, .timeout = 600)
 {
     start("hang_timeout = 1s\n");
     struct test_client *client = test_gpu_memory_client(wharfd.socket, 4096);

@@ -79,7 +79,7 @@ Test(wharfd_gpu, storm_through_the_worker)
         .n_in_flight = 32,
         .batch_one_in = 8,
         .cancel_one_in = 10,
-        .limit_s = 60,
+        .limit_s = 600,
     };
     expect_storm(&storm);
     cr_expect_gt(storm.n_bad, 10);
@@ -107,7 +107,7 @@ static void hold_worker_up(const struct test_storm *storm)
 /* What the worker has for too long is taken back, and for who wants the GPU alone it is decoded
  * there where nobody waits for it, never by the CPU: with the same results, and no chunk of a batch
  * done twice or not at all. */
-Test(wharfd_gpu, what_takes_too_long_is_not_the_cpus_for_who_wants_the_gpu, .timeout = 120)
+Test(wharfd_gpu, what_takes_too_long_is_not_the_cpus_for_who_wants_the_gpu, .timeout = 600)
 {
     struct test_chunks chunks;
     bool was_held_up;
@@ -125,7 +125,7 @@ Test(wharfd_gpu, what_takes_too_long_is_not_the_cpus_for_who_wants_the_gpu, .tim
             .n_in_flight = 16,
             .batch_one_in = 8,
             .cancel_one_in = 10,
-            .limit_s = 60,
+            .limit_s = 600,
             .tick = hold_worker_up,
             .tick_data = &was_held_up,
         };
@@ -158,7 +158,7 @@ Test(wharfd_gpu, storm_through_the_copy_engine)
         .n_in_flight = 16,
         .batch_one_in = 8,
         .cancel_one_in = 10,
-        .limit_s = 60,
+        .limit_s = 600,
     };
     expect_storm(&storm);
     wharf_close(wharf);
@@ -170,7 +170,7 @@ Test(wharfd_gpu, storm_through_the_copy_engine)
 
 /* Memory that is given up is let go of while outputs are copied and others wait for the next
  * kernel: a worker that could not park then was taken for hung, and its jobs came from the CPU. */
-Test(wharfd_gpu, copies_do_not_keep_the_worker_from_parking, .timeout = 120)
+Test(wharfd_gpu, copies_do_not_keep_the_worker_from_parking, .timeout = 600)
 {
     enum { NBYTES = 20000, N = 8, N_OTHERS = 12 };
     struct wharf_job job = WHARF_JOB_INIT;
@@ -228,7 +228,7 @@ Test(wharfd_gpu, storm_through_a_kernel_that_keeps_leaving)
             .n_in_flight = n_in_flight,
             .batch_one_in = 8,
             .cancel_one_in = 3,
-            .limit_s = 60,
+            .limit_s = 600,
         };
         expect_storm(&storm);
         n_slow = storm.longest_gap_ns < 900000000u ? 0 : n_slow + 1;
@@ -260,7 +260,7 @@ Test(wharfd_gpu, storm_through_a_kernel_for_each_batch)
             .n_in_flight = n_in_flight,
             .batch_one_in = 8,
             .cancel_one_in = 5,
-            .limit_s = 60,
+            .limit_s = 600,
         };
         expect_storm(&storm);
     }
@@ -303,7 +303,7 @@ Test(wharfd_gpu, pinned_memory_has_a_budget)
             .seed = i,
             .n_jobs = 100,
             .n_in_flight = 8,
-            .limit_s = 60,
+            .limit_s = 600,
         };
         expect_storm(&storm);
     }
@@ -317,7 +317,7 @@ Test(wharfd_gpu, pinned_memory_has_a_budget)
 }
 
 /* It stayed refused until the next worker, whatever others had given up. */
-Test(wharfd_gpu, memory_that_found_no_room_is_pinned_when_there_is_some, .timeout = 120)
+Test(wharfd_gpu, memory_that_found_no_room_is_pinned_when_there_is_some, .timeout = 600)
 {
     struct test_chunks chunks;
 
@@ -370,7 +370,7 @@ Test(wharfd_gpu, arena_of_a_known_size_is_pinned_when_it_is_given)
             .seed = i,
             .n_jobs = N_JOBS,
             .n_in_flight = 4,
-            .limit_s = 60,
+            .limit_s = 600,
         };
         expect_storm(&storm);
         wharf_close(wharf);
@@ -386,7 +386,7 @@ Test(wharfd_gpu, arena_of_a_known_size_is_pinned_when_it_is_given)
 }
 
 /* Sizes that somebody asked for once kept the place of those that are asked for now, for good. */
-Test(wharfd_gpu, arenas_of_forgotten_sizes_make_room, .timeout = 120)
+Test(wharfd_gpu, arenas_of_forgotten_sizes_make_room, .timeout = 600)
 {
     double wanted = 0;
 
@@ -423,7 +423,7 @@ static bool gpu_thread_sleeps(void)
 }
 
 /* With more memory registered than it looks at in one go it never slept any more. */
-Test(wharfd_gpu, thread_of_the_gpu_sleeps_whatever_is_registered, .timeout = 120)
+Test(wharfd_gpu, thread_of_the_gpu_sleeps_whatever_is_registered, .timeout = 600)
 {
     enum { N = 1100 };
     bool sleeps = false;
@@ -462,7 +462,7 @@ Test(wharfd_gpu, flood_is_done_by_both)
             .n_in_flight = 2000,
             .batch_one_in = 8,
             .cancel_one_in = 100,
-            .limit_s = 60,
+            .limit_s = 600,
         };
         expect_storm(&storm);
     }
@@ -501,7 +501,7 @@ static void check_kills(uint32_t engine, uint64_t seed, const char *kernel)
             .n_in_flight = 48,
             .batch_one_in = 8,
             .cancel_one_in = 10,
-            .limit_s = 60,
+            .limit_s = 600,
             .tick = test_worker_kill,
             .tick_data = &killer,
         };

@@ -124,7 +124,7 @@ static void expect_told_apart(const char *gpu)
 }
 
 /* Jobs and models go to both, and each job to one of them; then everything is given back. */
-Test(wharfd_gpus, flood_is_done_by_both, .timeout = 120)
+Test(wharfd_gpus, flood_is_done_by_both, .timeout = 600)
 {
     struct test_chunks chunks;
 
@@ -144,7 +144,7 @@ Test(wharfd_gpus, flood_is_done_by_both, .timeout = 120)
             .n_jobs = 1000,
             .n_in_flight = 64,
             .batch_one_in = 8,
-            .limit_s = 100,
+            .limit_s = 600,
         };
         run(&storm);
         n[0] = chunks_of("0");
@@ -182,7 +182,7 @@ static struct test_worker_killer killer_of(const char *gpu, uint64_t seed)
 
 /* Jobs of the one that is killed come from the CPU, and all others from the other GPU, whose worker
  * stays. */
-Test(wharfd_gpus, one_is_killed_and_the_other_goes_on, .timeout = 120)
+Test(wharfd_gpus, one_is_killed_and_the_other_goes_on, .timeout = 600)
 {
     struct test_worker_killer killer = killer_of("1", 2);
     struct test_chunks chunks;
@@ -204,7 +204,7 @@ Test(wharfd_gpus, one_is_killed_and_the_other_goes_on, .timeout = 120)
             .n_in_flight = 48,
             .batch_one_in = 8,
             .cancel_one_in = 10,
-            .limit_s = 100,
+            .limit_s = 600,
             .tick = test_worker_kill_ready,
             .tick_data = &killer,
         };
@@ -237,7 +237,7 @@ static void storm_into(struct wharf *wharf, const struct test_gpu_memory *device
             .n_in_flight = 32,
             .batch_one_in = 4,
             .cancel_one_in = 10,
-            .limit_s = 100,
+            .limit_s = 600,
             .tick = test_worker_kill_ready,
             .tick_data = &killer,
             .out_memory = device->at,
@@ -293,7 +293,7 @@ static void refuse_outputs_on_both(struct wharf *wharf, const struct test_gpu_me
 }
 
 /* Nobody says whose it is: its worker takes it, and has all jobs for it, also after its end. */
-Test(wharfd_gpus, outputs_go_to_the_gpu_that_has_the_memory, .timeout = 120)
+Test(wharfd_gpus, outputs_go_to_the_gpu_that_has_the_memory, .timeout = 600)
 {
     enum { N = 20 };
     struct test_chunks chunks;
@@ -355,7 +355,7 @@ static void wait_until_all_have_some(struct wharf *wharf, const struct test_chun
             .seed = n,
             .n_jobs = 200,
             .n_in_flight = 64,
-            .limit_s = 100,
+            .limit_s = 600,
         };
         run(&storm);
     }
@@ -364,7 +364,7 @@ static void wait_until_all_have_some(struct wharf *wharf, const struct test_chun
 
 /* The first one's worker tells how many there are, and so does the next worker of it: but then they
  * are there.  Memory of sessions that were there before is the later ones' too. */
-Test(wharfd_gpus, all_that_there_are_are_found, .timeout = 120)
+Test(wharfd_gpus, all_that_there_are_are_found, .timeout = 600)
 {
     struct test_chunks chunks;
 

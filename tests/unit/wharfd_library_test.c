@@ -67,7 +67,7 @@ static void expect_text(struct wharf *wharf, const char *text, void *out)
 
 /* The connection ends with the gate that had its packet.  It was closed as if the client had broken
  * a rule, and the arena was empty afterwards. */
-Test(wharfd_library, arena_outlives_a_gate_that_dies_with_a_descriptor, .timeout = 120)
+Test(wharfd_library, arena_outlives_a_gate_that_dies_with_a_descriptor, .timeout = 600)
 {
     test_wharfd_start(&wharfd, "");
     struct wharf *wharf = open_handle();
@@ -102,7 +102,7 @@ Test(wharfd_library, arena_outlives_a_gate_that_dies_with_a_descriptor, .timeout
 
 /* As it is where all of a container is stopped for a while: the gate has had no time to answer.
  * That was taken for the client's doing, and its jobs were lost. */
-Test(wharfd_library, arena_outlives_a_gate_that_is_late, .timeout = 60)
+Test(wharfd_library, arena_outlives_a_gate_that_is_late, .timeout = 600)
 {
     test_wharfd_start(&wharfd, "[daemon]\ngate_timeout = 500ms\n");
     struct wharf *wharf = open_handle();
@@ -138,7 +138,7 @@ static void *go_on_soon(void *data)
  * came.  The descriptor said nothing of it then, nor did the daemon again: programs that poll it
  * slept until their own timeout.
  */
-Test(wharfd_library, descriptor_tells_of_what_came_during_another_call, .timeout = 60)
+Test(wharfd_library, descriptor_tells_of_what_came_during_another_call, .timeout = 600)
 {
     test_wharfd_start(&wharfd, "");
     struct wharf *wharf = open_handle();

@@ -422,7 +422,7 @@ static void check_wakes(void)
     cr_assert_geq(n_woken, 1);
 }
 
-Test(wharfd_loop, no_wake_of_another_thread_is_lost, .timeout = 60)
+Test(wharfd_loop, no_wake_of_another_thread_is_lost, .timeout = 600)
 {
     both_ways(check_wakes);
 }

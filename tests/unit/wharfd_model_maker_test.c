@@ -127,7 +127,7 @@ static struct wharf_model_made next(void)
 
 /* Two that asked for many took turns, and a third one waited for all of theirs. */
 Test(wharfd_model_maker, nobody_waits_for_more_than_one_of_each_other, .init = set_up,
-     .fini = tear_down, .timeout = 60)
+     .fini = tear_down, .timeout = 600)
 {
     struct wharf_tenant *tenants[3] = {tenant_of("uid:1"), tenant_of("uid:2"), tenant_of("uid:3")};
 
@@ -152,7 +152,7 @@ Test(wharfd_model_maker, nobody_waits_for_more_than_one_of_each_other, .init = s
 /* Orders stayed, with what they hold, whose connections were gone; but for one that may be begun.
  */
 Test(wharfd_model_maker, what_nobody_waits_for_is_not_made, .init = set_up, .fini = tear_down,
-     .timeout = 60)
+     .timeout = 600)
 {
     enum { N = 10 };
     static char connections[N];
@@ -184,7 +184,7 @@ Test(wharfd_model_maker, what_nobody_waits_for_is_not_made, .init = set_up, .fin
 #ifndef __SANITIZE_THREAD__
 /* It was the daemon's end. */
 Test(wharfd_model_maker, model_whose_memory_cannot_be_had_is_refused, .init = set_up,
-     .fini = tear_down, .timeout = 60)
+     .fini = tear_down, .timeout = 600)
 {
     static const int protections[] = {PROT_READ, PROT_READ | PROT_WRITE};
     struct wharf_tenant *tenant = tenant_of("uid:1");

@@ -362,7 +362,7 @@ static void go_while_models_wait(const char *io, const struct test_rans *rans)
 
 /* Who went while a model waited was not noticed before it was made, and all of that was for nobody.
  */
-Test(wharfd_model_request, nothing_is_made_for_clients_that_are_gone, .timeout = 300)
+Test(wharfd_model_request, nothing_is_made_for_clients_that_are_gone, .timeout = 600)
 {
     static const struct test_rans_plan largest = {16, 2, 256, 20000, 12, 3000, 1};
     struct test_rans rans = test_rans_new_registered(&largest);
@@ -373,7 +373,7 @@ Test(wharfd_model_request, nothing_is_made_for_clients_that_are_gone, .timeout =
 }
 
 /* Whatever is registered, and whoever goes before the answer: others are served. */
-Test(wharfd_model_request, garbage_is_an_answer, .timeout = 60)
+Test(wharfd_model_request, garbage_is_an_answer, .timeout = 600)
 {
     struct test_rans rans = test_rans_new_registered(&small);
     struct test_rans good = test_rans_new_registered(&large);

@@ -126,7 +126,7 @@ Test(wharfd_model, the_embedded_engine_decodes_with_registered_models)
 /* ---- over deaths --------------------------------------------------------------------------- */
 
 /* The next daemon knows nothing: libwharf registers them again, before it submits. */
-Test(wharfd_model, models_outlive_the_daemon, .timeout = 60)
+Test(wharfd_model, models_outlive_the_daemon, .timeout = 600)
 {
     struct test_rans rans[2] = {test_rans_new_registered(&large), test_rans_new_registered(&small)};
 
@@ -150,7 +150,7 @@ Test(wharfd_model, models_outlive_the_daemon, .timeout = 60)
 }
 
 /* The next worker is given them again. */
-Test(wharfd_model, models_outlive_the_worker, .timeout = 60)
+Test(wharfd_model, models_outlive_the_worker, .timeout = 600)
 {
     struct test_rans rans = test_rans_new_registered(&large);
 
@@ -173,7 +173,7 @@ Test(wharfd_model, models_outlive_the_worker, .timeout = 60)
 
 /* More than the GPU may have of a tenant's: each one has the place of another one in its turn, and
  * once there was none left the rest was refused for good. */
-Test(wharfd_model, models_take_turns_on_the_gpu, .timeout = 100)
+Test(wharfd_model, models_take_turns_on_the_gpu, .timeout = 600)
 {
     enum { N = 5 };
     struct test_rans rans[N];

@@ -173,7 +173,7 @@ Test(wharfd_parts, what_cannot_be_cut_is_decoded_whole)
 }
 
 /* Damaged anywhere, and in header and splits: the outcome of one decoder, whoever found it. */
-Test(wharfd_parts, damage_has_the_outcome_of_one_decoder, .timeout = 120)
+Test(wharfd_parts, damage_has_the_outcome_of_one_decoder, .timeout = 600)
 {
     struct test_random random = {6};
     uint8_t *out = malloc(40000);
@@ -276,7 +276,7 @@ Test(wharfd_parts, a_fault_in_one_part_loses_no_chunk)
     test_rans_free(&rans);
 }
 
-Test(wharfd_parts, killed_workers_lose_no_chunk, .timeout = 120)
+Test(wharfd_parts, killed_workers_lose_no_chunk, .timeout = 600)
 {
     enum { N_KILLS = 5 };
     struct test_random random = {10};

@@ -125,7 +125,7 @@ static void lose_jobs(void)
 /* The thread of the GPU decoded what a worker left, until that was gone and some of it after that:
  * a client could keep it, and so everybody's GPU, for as long as its memory made it wait. */
 Test(wharfd_rescue, memory_that_waits_does_not_keep_the_next_worker, .init = set_up,
-     .fini = tear_down, .timeout = 120)
+     .fini = tear_down, .timeout = 600)
 {
     unsigned n_again = 0;
 

@@ -62,7 +62,7 @@ static void flood_deinit(struct flood *flood)
     test_front_client_deinit(&flood->client);
 }
 
-Test(wharfd_room, flood_makes_room_for_another_tenant, .timeout = 120)
+Test(wharfd_room, flood_makes_room_for_another_tenant, .timeout = 600)
 {
     struct flood floods[2], other;
 

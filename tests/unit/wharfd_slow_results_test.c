@@ -78,14 +78,14 @@ static void check_slow_results(uint64_t gpu_memory_nbytes, uint32_t result)
 }
 
 Test(wharfd_slow_results, results_that_cannot_be_written_now_keep_nobody_else_waiting,
-     .timeout = 60)
+     .timeout = 600)
 {
     check_slow_results(64 * MiB, WHARF_OK);
 }
 
 /* The same for jobs whose memory the worker does not get. */
 Test(wharfd_slow_results, refusals_that_cannot_be_written_now_keep_nobody_else_waiting,
-     .timeout = 60)
+     .timeout = 600)
 {
     check_slow_results(0, WHARF_NO_MEMORY);
 }
@@ -111,7 +111,7 @@ enum { MOST_SLOW = 100 };
 
 /* Whose results can often not be written keeps the thread of the GPU from others' jobs: threads of
  * the CPU, of which there are more, have its jobs for a while. */
-Test(wharfd_slow_results, who_keeps_the_thread_of_the_gpu_waiting_has_the_cpu, .timeout = 60)
+Test(wharfd_slow_results, who_keeps_the_thread_of_the_gpu_waiting_has_the_cpu, .timeout = 600)
 {
     struct test_front_client slow;
 
@@ -229,7 +229,7 @@ static void lose_processor(struct test_front_client *client, const struct wharf_
 
 /* All that the thread was ready in since it had last waited went off a wait: where other programs
  * had its processor now and then, who punched holes into its table was never found out. */
-Test(wharfd_slow_results, waits_count_where_others_have_the_processor_now_and_then, .timeout = 120)
+Test(wharfd_slow_results, waits_count_where_others_have_the_processor_now_and_then, .timeout = 600)
 {
     struct test_front_client slow;
     pthread_t hog_thread;

@@ -268,7 +268,7 @@ static void wait_for_rounds(void)
         }
 }
 
-Test(wharfd_states, nothing_is_lost_in_any_state_of_a_client, .timeout = 120)
+Test(wharfd_states, nothing_is_lost_in_any_state_of_a_client, .timeout = 600)
 {
     struct test_random random = {(uint64_t)time(NULL)};
     pid_t pids[N_CLIENTS];

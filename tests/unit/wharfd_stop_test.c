@@ -314,7 +314,7 @@ static void expect_hello(void)
 
 /* All three stayed, each having removed the socket of the one before, and the one whose socket
  * remained waited for the lock of another. */
-Test(wharfd_stop, one_of_those_that_start_together_serves, .timeout = 120)
+Test(wharfd_stop, one_of_those_that_start_together_serves, .timeout = 600)
 {
     struct test_wharfd daemons[3];
 

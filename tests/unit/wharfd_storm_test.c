@@ -67,7 +67,7 @@ static int run_storms(struct wharf *wharf, uint64_t seed)
             .n_in_flight = 40,
             .batch_one_in = 6,
             .cancel_one_in = 20,
-            .limit_s = 60,
+            .limit_s = 600,
         };
         if (test_storm_run(&storm) < 0)
             return complain("a storm", storm.error);

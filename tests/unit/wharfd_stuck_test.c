@@ -176,7 +176,7 @@ static void have_waiting(uint32_t n)
 
 /* All workers waited, and everybody's jobs with them. */
 Test(wharfd_stuck, others_are_served_while_all_workers_wait, .init = set_up, .fini = tear_down,
-     .timeout = 120)
+     .timeout = 600)
 {
     have_waiting(2);
     run_innocent(20);
@@ -195,7 +195,7 @@ Test(wharfd_stuck, others_are_served_while_all_workers_wait, .init = set_up, .fi
 
 /* Submitted before and while they wait, by a client that does not ring for each. */
 Test(wharfd_stuck, jobs_that_were_queued_before_are_begun, .init = set_up, .fini = tear_down,
-     .timeout = 120)
+     .timeout = 600)
 {
     for (unsigned i = 0; i < 5; i++) {
         slow_down();
@@ -208,7 +208,7 @@ Test(wharfd_stuck, jobs_that_were_queued_before_are_begun, .init = set_up, .fini
 
 /* The tenant's turn comes again when others were served for as long. */
 Test(wharfd_stuck, tenant_is_suspended_for_as_long_as_workers_waited, .init = set_up,
-     .fini = tear_down, .timeout = 120)
+     .fini = tear_down, .timeout = 600)
 {
     slow_down();
     submit_hostile();
@@ -244,7 +244,7 @@ static void expect_models_stay(struct wharf_session *session)
 }
 
 /* The loop thread waited until the worker let go of the session: nobody was heard. */
-Test(wharfd_stuck, session_whose_worker_waits_is_not_waited_for, .fini = tear_down, .timeout = 120)
+Test(wharfd_stuck, session_whose_worker_waits_is_not_waited_for, .fini = tear_down, .timeout = 600)
 {
     set_up_with(1);
     for (;;) {
@@ -274,7 +274,7 @@ Test(wharfd_stuck, session_whose_worker_waits_is_not_waited_for, .fini = tear_do
 }
 
 /* What it kept workers waiting for was taken for what other programs had of the processor. */
-Test(wharfd_stuck, tenant_pays_for_the_time, .init = set_up, .fini = tear_down, .timeout = 120)
+Test(wharfd_stuck, tenant_pays_for_the_time, .init = set_up, .fini = tear_down, .timeout = 600)
 {
     uint64_t busy_ns;
 

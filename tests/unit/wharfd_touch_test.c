@@ -86,7 +86,7 @@ static void expect_no_memory(const struct wharf_submission *submission)
 }
 
 Test(wharfd_touch, job_whose_output_cannot_be_had_ends, .init = set_up, .fini = tear_down,
-     .timeout = 60)
+     .timeout = 600)
 {
     struct wharf_submission s = decode();
 
@@ -99,7 +99,7 @@ Test(wharfd_touch, job_whose_output_cannot_be_had_ends, .init = set_up, .fini = 
 }
 
 Test(wharfd_touch, job_whose_source_cannot_be_had_ends, .init = set_up, .fini = tear_down,
-     .timeout = 60)
+     .timeout = 600)
 {
     struct wharf_submission s = decode();
 
@@ -108,7 +108,7 @@ Test(wharfd_touch, job_whose_source_cannot_be_had_ends, .init = set_up, .fini = 
 }
 
 Test(wharfd_touch, job_of_the_reference_engine_ends, .init = set_up, .fini = tear_down,
-     .timeout = 60)
+     .timeout = 600)
 {
     struct wharf_submission s = decode();
 
@@ -146,7 +146,7 @@ static struct wharf_submission put_batch(void)
 }
 
 Test(wharfd_touch, chunk_of_a_batch_ends_and_the_others_are_decoded, .init = set_up,
-     .fini = tear_down, .timeout = 60)
+     .fini = tear_down, .timeout = 600)
 {
     struct wharf_submission s = put_batch();
     struct wharf_chunk_result results[2];
@@ -160,7 +160,7 @@ Test(wharfd_touch, chunk_of_a_batch_ends_and_the_others_are_decoded, .init = set
 }
 
 Test(wharfd_touch, batch_whose_table_cannot_be_had_ends, .init = set_up, .fini = tear_down,
-     .timeout = 60)
+     .timeout = 600)
 {
     struct wharf_submission s = put_batch();
 
@@ -169,7 +169,7 @@ Test(wharfd_touch, batch_whose_table_cannot_be_had_ends, .init = set_up, .fini =
 }
 
 Test(wharfd_touch, batch_whose_results_cannot_be_had_ends, .init = set_up, .fini = tear_down,
-     .timeout = 60)
+     .timeout = 600)
 {
     struct wharf_submission s = put_batch();
 
@@ -196,7 +196,7 @@ static void touch_twice(void *context)
 }
 
 /* As with a piece that is run in the middle of another one. */
-Test(wharfd_touch, each_touch_ends_by_itself, .init = set_up, .fini = tear_down, .timeout = 60)
+Test(wharfd_touch, each_touch_ends_by_itself, .init = set_up, .fini = tear_down, .timeout = 600)
 {
     bool inner_was_whole = true;
 
@@ -211,7 +211,7 @@ Test(wharfd_touch, each_touch_ends_by_itself, .init = set_up, .fini = tear_down,
 }
 
 /* Anything else is a mistake of the daemon's, which must not go on with it. */
-Test(wharfd_touch, fault_elsewhere_is_the_end, .init = set_up, .fini = tear_down, .timeout = 60)
+Test(wharfd_touch, fault_elsewhere_is_the_end, .init = set_up, .fini = tear_down, .timeout = 600)
 {
     int status;
 

@@ -170,7 +170,7 @@ static bool is_open(int fd)
 
 /* What has gone in the ordinary way, with wake-ups that nobody has read: it takes no process. */
 Test(wharfd_undertaker, socket_without_descriptors_is_not_charged, .init = set_up,
-     .fini = tear_down, .timeout = 60)
+     .fini = tear_down, .timeout = 600)
 {
     int fd = socket_of_client(3, false);
 
@@ -184,7 +184,7 @@ Test(wharfd_undertaker, socket_without_descriptors_is_not_charged, .init = set_u
 
 /* An empty packet looked like the end, whatever came behind it or with it. */
 Test(wharfd_undertaker, descriptors_behind_an_empty_packet_are_found, .init = set_up,
-     .fini = tear_down, .timeout = 60)
+     .fini = tear_down, .timeout = 600)
 {
     for (unsigned i = 0; i < 2; i++) {
         int fd = socket_with_empty_packet(i);
@@ -197,7 +197,7 @@ Test(wharfd_undertaker, descriptors_behind_an_empty_packet_are_found, .init = se
 }
 
 Test(wharfd_undertaker, empty_packets_alone_are_not_charged, .init = set_up, .fini = tear_down,
-     .timeout = 60)
+     .timeout = 600)
 {
     int pair[2];
 
@@ -213,7 +213,7 @@ Test(wharfd_undertaker, empty_packets_alone_are_not_charged, .init = set_up, .fi
 
 /* The thread that closes them cannot keep up: they are closed all the same. */
 Test(wharfd_undertaker, any_number_of_plain_sockets_is_closed, .init = set_up, .fini = tear_down,
-     .timeout = 60)
+     .timeout = 600)
 {
     enum { N = 2000 };
 
@@ -229,7 +229,7 @@ Test(wharfd_undertaker, any_number_of_plain_sockets_is_closed, .init = set_up, .
 
 /* Nobody paid for what hung there. */
 Test(wharfd_undertaker, doubtful_socket_is_charged_until_it_is_closed, .init = set_up,
-     .fini = tear_down, .timeout = 60)
+     .fini = tear_down, .timeout = 600)
 {
     int fd = socket_of_client(3, true);
 
@@ -247,7 +247,7 @@ Test(wharfd_undertaker, doubtful_socket_is_charged_until_it_is_closed, .init = s
 
 /* Who is not let in is as good a place to hang as who was. */
 Test(wharfd_undertaker, who_was_turned_away_pays_beyond_the_quota, .init = set_up,
-     .fini = tear_down, .timeout = 60)
+     .fini = tear_down, .timeout = 600)
 {
     hostile->quota.max_connections = 0;
     wharf_undertaker_take(undertaker, socket_of_client(0, false), hostile, NULL);
@@ -261,7 +261,7 @@ Test(wharfd_undertaker, who_was_turned_away_pays_beyond_the_quota, .init = set_u
 
 /* All sockets were in one queue, and those of one tenant in one process with those of another. */
 Test(wharfd_undertaker, sockets_that_hang_keep_only_their_tenants_waiting, .init = set_up,
-     .fini = tear_down, .timeout = 60)
+     .fini = tear_down, .timeout = 600)
 {
     for (unsigned i = 1; i <= WHARF_UNDERTAKER_MOST_HUNG; i++) {
         take(hostile, true);
@@ -284,7 +284,7 @@ Test(wharfd_undertaker, sockets_that_hang_keep_only_their_tenants_waiting, .init
 
 /* A tenant that hangs more and more of them does not fill the daemon's table of descriptors. */
 Test(wharfd_undertaker, so_many_that_wait_get_a_process_in_any_case, .init = set_up,
-     .fini = tear_down, .timeout = 60)
+     .fini = tear_down, .timeout = 600)
 {
     unsigned n;
 
@@ -310,7 +310,7 @@ static void set_quota(struct wharf_tenant *tenant, uint64_t n)
 
 /* One tenant could have all processes, and no other one's sockets were closed. */
 Test(wharfd_undertaker, tenant_has_half_of_all_processes_at_most, .init = set_up, .fini = tear_down,
-     .timeout = 100)
+     .timeout = 600)
 {
     enum {
         FIRST = WHARF_UNDERTAKER_MOST_HUNG * WHARF_UNDERTAKER_N_SOCKETS,
@@ -341,7 +341,7 @@ Test(wharfd_undertaker, tenant_has_half_of_all_processes_at_most, .init = set_up
 
 /* They wait, and no others are let in for ever. */
 Test(wharfd_undertaker, sockets_wait_where_no_process_can_be_started, .init = set_up,
-     .fini = tear_down, .timeout = 60)
+     .fini = tear_down, .timeout = 600)
 {
     unsigned n = 0;
 
@@ -359,7 +359,7 @@ Test(wharfd_undertaker, sockets_wait_where_no_process_can_be_started, .init = se
 
 /* What is within the quota of one fills nothing that others need. */
 Test(wharfd_undertaker, sockets_of_clients_that_were_let_in_keep_nobody_out, .init = set_up,
-     .fini = tear_down, .timeout = 60)
+     .fini = tear_down, .timeout = 600)
 {
     enum { N = 3000 };
 
