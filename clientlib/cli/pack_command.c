@@ -197,10 +197,23 @@ static int refuse_container_options(const struct settings *settings)
     return WHARF_CLI_GO_ON;
 }
 
+static int say_gzip_encoder(const char *name)
+{
+    const struct wharf_encoder_row *row = wharf_codec_find(WHARF_CODEC_GZIP)->ops->encoder_rows;
+
+    while (strcmp(row->name, name) != 0)
+        row++;
+    return wharf_cli_say_usage("pack",
+                               "format gzip is made by encoder %s alone, levels %d to %d; "
+                               "--format bgzf has others, and gzip reads it too",
+                               name, row->level_min, row->level_max);
+}
+
 /* One encoder makes gzip in parts: zlib's. */
 static int check_gzip(struct settings *settings)
 {
     struct wharf_cli_gzip_pack_settings *gzip = &settings->gzip;
+    static const char of_gzip[] = "zlib";
     const struct wharf_encoder_row *row;
     int status = refuse_container_options(settings);
 
@@ -213,12 +226,14 @@ static int check_gzip(struct settings *settings)
         return wharf_cli_say_usage("pack", "a block of BGZF has %d to %d bytes", MIN_BLOCK_NBYTES,
                                    WHARF_BGZF_PACK_NBYTES);
     if (!gzip->is_bgzf && !gzip->encoder.name)
-        gzip->encoder.name = "zlib";
-    if (!gzip->is_bgzf && strcmp(gzip->encoder.name, "zlib") != 0)
-        return wharf_cli_say_usage("pack", "format gzip is made by encoder zlib alone");
+        gzip->encoder.name = of_gzip;
+    if (!gzip->is_bgzf && strcmp(gzip->encoder.name, of_gzip) != 0)
+        return say_gzip_encoder(of_gzip);
     if (wharf_encoder_choose(wharf_codec_find(WHARF_CODEC_GZIP)->ops, &gzip->encoder, &row,
                              &gzip->level) < 0)
-        return say_encoders(&(struct wharf_cli_pack_settings){.codec = WHARF_CODEC_GZIP});
+        return gzip->is_bgzf
+                   ? say_encoders(&(struct wharf_cli_pack_settings){.codec = WHARF_CODEC_GZIP})
+                   : say_gzip_encoder(of_gzip);
     return WHARF_CLI_GO_ON;
 }
 

@@ -133,9 +133,9 @@ test_what_formats_do_not_have_is_exit_2() {
 --format gzip -b 64K|format gzip has no chunks: --format bgzf has
 --format bgzf -b 1000|a block of BGZF has 1024 to 65280 bytes
 --format bgzf -b 64K|a block of BGZF has 1024 to 65280 bytes
---format gzip --encoder libdeflate|format gzip is made by encoder zlib alone
---format gzip -l 10|zlib (levels 0 to 9, default 6)
---format bgzf -l 13|libdeflate (levels 1 to 12, default 6)
+--format gzip --encoder libdeflate|format gzip is made by encoder zlib alone, levels 0 to 9
+--format gzip -l 10|format gzip is made by encoder zlib alone, levels 0 to 9
+--format bgzf -l 13|libdeflate (levels 1 to 12, default 6), zlib (levels 0 to 9, default 6)
 EOS
 }
 
