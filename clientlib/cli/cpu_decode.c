@@ -58,8 +58,9 @@ int wharf_cli_cpu_format_look(struct wharf_cli_task *task,
     uint64_t at = 0;
     bool is_first = true;
 
-    *ret_sums =
-        (struct wharf_cli_cpu_sums){WHARF_FRAME_SIZE_UNKNOWN, WHARF_FRAME_SIZE_UNKNOWN, false};
+    *ret_sums = (struct wharf_cli_cpu_sums){.n_blocks = WHARF_FRAME_SIZE_UNKNOWN,
+                                            .out_nbytes = WHARF_FRAME_SIZE_UNKNOWN,
+                                            .has_header = !format->next};
     while (format->next && (is_first || task->input->is_seekable)) {
         int status = look_at_piece(task, format->next, at, &splitter, &piece);
 
@@ -71,6 +72,7 @@ int wharf_cli_cpu_format_look(struct wharf_cli_task *task,
             return WHARF_CLI_GOOD;
         }
         if (piece.kind == WHARF_FRAME_BEGIN && is_first) {
+            ret_sums->has_header = true;
             ret_sums->has_checks = piece.frame.has_block_checks || piece.frame.has_content_check;
             is_first = false;
         }

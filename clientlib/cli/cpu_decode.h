@@ -16,7 +16,8 @@
 struct wharf_cli_cpu_sums {
     uint64_t n_blocks;   /* WHARF_FRAME_SIZE_UNKNOWN if they do not tell for certain */
     uint64_t out_nbytes; /* likewise */
-    bool has_checks;     /* the first frame's */
+    bool has_header;     /* the first frame's was whole and good, or the format has none */
+    bool has_checks;     /* that frame's */
 };
 
 /*

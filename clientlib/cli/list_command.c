@@ -242,7 +242,7 @@ static int list_cpu_format(struct wharf_cli_task *task, const struct wharf_cli_c
 
     listing->format = format->name;
     listing->codecs = format->codecs;
-    listing->check = sums.has_checks ? format->check : "none";
+    listing->check = !sums.has_header ? "?" : sums.has_checks ? format->check : "none";
     listing->n_chunks = sums.n_blocks;
     listing->out_nbytes = sums.out_nbytes;
     return status;
@@ -355,7 +355,10 @@ static void print_json(const struct listing *listing, bool is_first)
     put_number(stdout, listing->in_nbytes);
     printf(",\"out_nbytes\":");
     put_number(stdout, listing->out_nbytes);
-    printf(",\"check\":\"%s\"}", listing->check);
+    if (strcmp(listing->check, "?") == 0)
+        printf(",\"check\":null}");
+    else
+        printf(",\"check\":\"%s\"}", listing->check);
 }
 
 static const char *text_of(uint64_t number, bool is_size, char *text)

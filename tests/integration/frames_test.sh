@@ -100,6 +100,14 @@ test_list_prints_what_it_read() {
     head -c 100000 a.lz4 > cut.lz4
     "$WHARF" list --embedded --json cut.lz4 > listed
     grep -q '"chunks":null,.*"out_nbytes":null' listed
+    # "none" was said of checks that stand in a header that is not there.
+    "$WHARF" pack --format zstd -o a.zst data
+    for format in lz4 zst; do
+        head -c 4 "a.$format" > start
+        "$WHARF" list --embedded --json start > listed
+        grep -q '"check":null}' listed
+        "$WHARF" list --embedded start | tail -n 1 | has_line ' [?]  *start$'
+    done
     { cat a.sz || true; } | "$WHARF" list --embedded --json > listed
     grep -q '"chunks":null,.*"out_nbytes":null,"check":"crc32c"' listed
 }
