@@ -69,6 +69,21 @@ open(sys.argv[1], 'wb').write(frame(data[:half]) + z.skippable(b'what is this') 
 EOS
 }
 
+# A frame that a pipe gave has no size: then there is none of the file either, whatever others say.
+test_list_adds_no_sizes_that_are_not_told() {
+    seq 1 1000 > data
+    zstd -q data -o sized.zst
+    zstd -q < <(cat data) > streamed.zst
+    cat sized.zst streamed.zst > both.zst
+    "$WHARF" list --json sized.zst streamed.zst both.zst > listed
+    nbytes=$(stat -c %s data)
+    grep '"sized.zst"' listed | has_line "\"chunks\":1,\"chunk_nbytes\":$nbytes,.*\"out_nbytes\":$nbytes,"
+    grep '"streamed.zst"' listed | has_line '"chunks":1,"chunk_nbytes":null,.*"out_nbytes":null,'
+    grep '"both.zst"' listed | has_line '"chunks":2,"chunk_nbytes":null,.*"out_nbytes":null,'
+    "$WHARF" list both.zst | tail -n 1 | has_line -E '^zstd +zstd +2 +[?] .* [?] +[?] xxh64 '
+    "$WHARF" list --exact --json both.zst | has_line "\"out_nbytes\":$((2 * nbytes)),"
+}
+
 test_files_are_read_by_their_first_bytes() {
     seq 1 60000 > data
     make_file data.zst
