@@ -284,6 +284,51 @@ Test(wharfd_turns, storm_of_one_party_keeps_no_other_waiting)
     }
 }
 
+static void work_not(struct wharf_source *source, uint32_t ready)
+{
+    (void)source;
+    (void)ready;
+    n_calm++;
+}
+
+/* All are always ready: the party whose work is long has fewer turns, not as many. */
+static void long_and_short(void)
+{
+    struct wharf_fair_party *one = wharf_fair_party_new(), *other = wharf_fair_party_new();
+    int pair[N_SOURCES][2];
+
+    for (unsigned i = 0; i < N_SOURCES; i++) {
+        cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair[i]), 0);
+        cr_assert_eq(write(pair[i][1], "x", 1), 1);
+        cr_assert_eq(wharf_loop_add_of(loop, &stormy[i], pair[i][0], POLLIN,
+                                       i < N_SOURCES / 4 ? work_long : work_not,
+                                       i < N_SOURCES / 4 ? one : other),
+                     0);
+    }
+    for (n_calm = n_stormy = 0; n_stormy < 20;)
+        cr_assert_eq(wharf_loop_turn(loop), 0);
+    cr_assert_gt(n_calm, 4 * n_stormy);
+    for (unsigned i = 0; i < N_SOURCES; i++) {
+        wharf_loop_remove(loop, &stormy[i]);
+        close(pair[i][0]);
+        close(pair[i][1]);
+    }
+    wharf_fair_party_unref(one);
+    wharf_fair_party_unref(other);
+}
+
+/* Without the loop's measuring all other tests hold, and turns are by number. */
+Test(wharfd_turns, turns_are_charged_by_the_processor_time_that_they_take)
+{
+    static const enum wharf_loop_kind kinds[] = {WHARF_LOOP_URING, WHARF_LOOP_EPOLL};
+
+    for (unsigned i = 0; i < 2; i++) {
+        cr_assert_eq(wharf_loop_new(kinds[i], &loop), 0);
+        long_and_short();
+        wharf_loop_free(loop);
+    }
+}
+
 static unsigned n_changed;
 
 static void change(struct wharf_source *source, uint32_t ready)
@@ -453,4 +498,25 @@ Test(wharfd_turns, registration_does_not_wait_for_all_connections_of_another_ten
 {
     register_behind_a_storm("auto");
     register_behind_a_storm("epoll");
+}
+
+/* The gate is asked for them by the tenants' turns as well: all of the storm's wait there when
+ * another tenant's one comes, since the daemon has gone round all connections by then. */
+Test(wharfd_turns, registration_does_not_wait_for_all_that_the_gate_was_asked_before)
+{
+    int fd = test_memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW);
+
+    start("auto", true);
+    struct test_client *client = test_client_start(wharfd.socket, 4, 4096);
+    pid_t gate = test_wharfd_gate(&wharfd);
+    test_process_stop(gate);
+    for (unsigned i = 0; i < N_CONNECTIONS; i++)
+        send_registration(storm[i], fd);
+    for (unsigned i = 0; i < 2 * N_CONNECTIONS; i++)
+        cr_assert_eq(test_client_ping(client), 0);
+    send_registration(client, fd);
+    send_drain(client);
+    close(fd);
+    kill(gate, SIGCONT);
+    expect_few_answers(client);
 }
