@@ -77,6 +77,11 @@ EOS
             _wharf.abi3.so ./*) | sed 's|/\./|/|' >> expected
         echo ./usr/share/doc/wharf/PYTHON.md >> expected
     fi
+    # Where HDF5's headers are.
+    if [ -e "$BUILD/hdf5/libwharf-h5-zstd.so" ]; then
+        printf './usr/lib/wharf/hdf5/libwharf-h5-%s.so\n' blosc lz4 bitshuffle zstd blosc2 >> expected
+        echo ./usr/share/doc/wharf/HDF5.md >> expected
+    fi
     # And by make cuda.
     if [ -e "$BUILD/libwharf-cuda.so.0" ]; then
         cat >> expected << EOS

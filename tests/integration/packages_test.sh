@@ -23,6 +23,8 @@ test_every_installed_file_is_in_one_package() {
         *-cuda*) [ -e usr/lib/triplet/libwharf-cuda.so.0 ] || continue ;;
         # And where Python's headers were.
         *python3-*) [ -e usr/lib/python3 ] || continue ;;
+        # And HDF5's.
+        *hdf5*) [ -e usr/lib/triplet/wharf/hdf5 ] || continue ;;
         esac
         # shellcheck disable=SC2046 # a list of patterns
         find $(sed -e '/^#/d' -e 's/ .*//' "$list") ! -type d

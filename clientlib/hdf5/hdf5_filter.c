@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hdf5_filter.c: the plugin's entry.  HDF5 asks each library of a folder what it is, and calls the
+ * filter of the one whose number a dataset has.
+ *
+ * Only decoding is offered.  HDF5 itself then refuses to make datasets with the filter, "Filter
+ * present but encoding disabled", and writing to one that is there fails here.
+ */
+#include <H5PLextern.h>
+
+#include "clientlib/hdf5/hdf5_filter.h"
+
+/* A chunk of HDF5's has less. */
+#define MAX_CHUNK_NBYTES ((uint64_t)1 << 40)
+
+static bool decode(struct wharf_hdf5_chunk *chunk)
+{
+    if (!wharf_hdf5_filter.measure(chunk))
+        return false;
+    if (chunk->out_nbytes == 0 || chunk->out_nbytes > MAX_CHUNK_NBYTES)
+        return wharf_hdf5_fail("%zu bytes are no size of a chunk", chunk->out_nbytes);
+    chunk->out = wharf_hdf5_allocate(chunk->out_nbytes);
+    if (!chunk->out)
+        return wharf_hdf5_fail("no memory for a chunk of %zu bytes", chunk->out_nbytes);
+    if (wharf_hdf5_filter.decode(chunk))
+        return true;
+    wharf_hdf5_free(chunk->out);
+    return false;
+}
+
+/* HDF5's function of a filter: returns how many bytes *buf then has, or 0, and leaves all as it
+ * was. */
+static size_t filter(unsigned flags, size_t n_values, const unsigned values[], size_t nbytes,
+                     size_t *buf_nbytes, void **buf)
+{
+    struct wharf_hdf5_chunk chunk = {
+        .in = *buf, .in_nbytes = nbytes, .values = values, .n_values = n_values};
+
+    wharf_hdf5_find_caller(__builtin_return_address(0));
+    if (!(flags & H5Z_FLAG_REVERSE)) {
+        wharf_hdf5_fail("wharf's filter %s decodes only: put another plugin for it first into "
+                        "HDF5_PLUGIN_PATH to write",
+                        wharf_hdf5_filter.name);
+        return 0;
+    }
+    if (!decode(&chunk))
+        return 0;
+    wharf_hdf5_free(*buf);
+    *buf = chunk.out;
+    *buf_nbytes = chunk.out_nbytes;
+    return chunk.out_nbytes;
+}
+
+H5PL_type_t H5PLget_plugin_type(void)
+{
+    return H5PL_TYPE_FILTER;
+}
+
+const void *H5PLget_plugin_info(void)
+{
+    static H5Z_class2_t about = {
+        .version = H5Z_CLASS_T_VERS,
+        .encoder_present = 0,
+        .decoder_present = 1,
+        .filter = filter,
+    };
+
+    about.id = wharf_hdf5_filter.id;
+    about.name = wharf_hdf5_filter.name;
+    return &about;
+}
