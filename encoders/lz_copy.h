@@ -164,18 +164,25 @@ static inline void wharf_lz_match_quickly(uint8_t *op, size_t distance, size_t l
     }
 }
 
-/* The same with no room to spare, if need be. */
+/* The same with no room to spare, if need be: where the output ends with the match, as it does in
+ * the many short outputs of Blosc, the last bytes are copied one by one. */
 static inline void wharf_lz_copy_match(uint8_t *op, size_t distance, size_t length,
                                        const uint8_t *out_end)
 {
-    const uint8_t *from = op - distance;
+    size_t room = (size_t)(out_end - op);
 
-    if ((size_t)(out_end - op) >= length + WHARF_LZ_SPARE_NBYTES) {
+    if (room >= length + WHARF_LZ_SPARE_NBYTES) {
         wharf_lz_match_quickly(op, distance, length);
         return;
     }
-    while (length-- > 0)
-        *op++ = *from++;
+    if (room > WHARF_LZ_SPARE_NBYTES) {
+        size_t with_spare = room - WHARF_LZ_SPARE_NBYTES;
+        wharf_lz_match_quickly(op, distance, with_spare);
+        op += with_spare;
+        length -= with_spare;
+    }
+    for (; length > 0; length--, op++)
+        *op = *(op - distance);
 }
 
 /* The same of any length, with questions in between.  Returns what wharf_decode_poll does. */
