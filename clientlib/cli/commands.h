@@ -21,6 +21,7 @@ extern const struct wharf_cli_command wharf_cli_top;
 extern const struct wharf_cli_command wharf_cli_ping;
 extern const struct wharf_cli_command wharf_cli_drain;
 extern const struct wharf_cli_command wharf_cli_doctor_command;
+extern const struct wharf_cli_command wharf_cli_cdi;
 
 /* Options and no command: `tar -I wharf`, `wharf -d FILE`, `wharf -9`.  Returns the exit status. */
 int wharf_cli_run_filter(int argc, char **argv);

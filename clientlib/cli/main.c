@@ -20,7 +20,7 @@ static const struct wharf_cli_command *const commands[] = {
     &wharf_cli_list, &wharf_cli_index,  &wharf_cli_decode, &wharf_cli_bench,
     &wharf_cli_rans, &wharf_cli_run,    &wharf_cli_status, &wharf_cli_stats,
     &wharf_cli_top,  &wharf_cli_ping,   &wharf_cli_drain,  &wharf_cli_doctor_command,
-    &help_command,   &version_command,
+    &wharf_cli_cdi,  &help_command,     &version_command,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

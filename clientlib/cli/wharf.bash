@@ -31,7 +31,7 @@ _wharf_values() {
 _wharf_files() {
     case $1 in
         unpack | test | list) _filedir '@(whr|gz|bgz|bgzf|tgz|taz|zz|zst|tzst|lz4|sz|br)' ;;
-        status | stats | top | ping | drain | doctor | version) ;;
+        status | stats | top | ping | drain | doctor | cdi | version) ;;
         *) _filedir ;;
     esac
 }
@@ -78,7 +78,7 @@ _wharf() {
             mapfile -t COMPREPLY < <(compgen -W "$(_wharf_values "$program" $command "$prev")" -- "$cur")
             return
             ;;
-        -o | --output | --socket | --cdf | --index | --indexes | --model | --root)
+        -o | --output | --socket | --cdf | --index | --indexes | --model | --root | --target | --library)
             _filedir
             return
             ;;

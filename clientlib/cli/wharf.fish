@@ -55,7 +55,7 @@ function __wharf_argument --argument-names previous
             __wharf_words $argv[2] '^Codecs:'
         case --engine --type --symbols --encoder --format
             __wharf_values $argv[2..] $previous
-        case -o --output --socket --cdf --index --indexes --model --root
+        case -o --output --socket --cdf --index --indexes --model --root --target --library
             __fish_complete_path (commandline -ct)
         case -b --chunk -l --level -r --range -T --threads --clients --depth -n --count -i --interval \
                 --bits --splits --max-output --patience --seconds --spacing
@@ -102,7 +102,7 @@ function __wharf_complete
     switch "$command[1]"
         case help
             __wharf_words $program '^Commands:'
-        case status stats top ping drain doctor version
+        case status stats top ping drain doctor cdi version
         case '*'
             __fish_complete_path $current
     end

@@ -62,7 +62,7 @@ _wharf_argument() {
         --engine | --type | --symbols | --encoder | --format)
             _wharf_describe "${1#--}" _wharf_values "${@[2,-1]}" "$1"
             ;;
-        -o | --output | --socket | --cdf | --index | --indexes | --model | --root) _files ;;
+        -o | --output | --socket | --cdf | --index | --indexes | --model | --root | --target | --library) _files ;;
         -b | --chunk | -l | --level | -r | --range | -T | --threads | --clients | --depth | -n | --count | \
             -i | --interval | --bits | --splits | --max-output | --patience | --seconds | --spacing)
             _message 'a number'
@@ -102,7 +102,7 @@ _wharf() {
     case $command[1] in
         help) _wharf_describe command _wharf_words "$program" '^Commands:' ;;
         unpack | test | list) _files -g '*.(whr|gz|bgz|bgzf|tgz|taz|zz|zst|tzst|lz4|sz|br)(-.)' ;;
-        status | stats | top | ping | drain | doctor | version) ;;
+        status | stats | top | ping | drain | doctor | cdi | version) ;;
         *) _files ;;
     esac
 }
