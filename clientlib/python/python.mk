@@ -21,6 +21,19 @@ $(PYTHON_MODULE): $(python_obj) $(LIB_A) $(python_files) clientlib/python/python
 	$(Q)cp -r $(python_files) $(@D)/
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,--version-script=clientlib/python/python.map -o $@ $(python_obj) $(LIB_A) $(LIBRARY_LIBS)
 
+# For pip: with all libraries in it, so that it needs none of the machine where it is installed.
+WHEEL_MODULE := $(BUILD)/wheel/_wharf.abi3.so
+$(WHEEL_MODULE): $(python_obj) $(LIB_A) clientlib/python/python.map
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) -s -Wl,--gc-sections -Wl,--version-script=clientlib/python/python.map -o $@ \
+	    $(python_obj) $(LIB_A) $(library_libs:%=-l:lib%.a) -l:libprotobuf-c.a -lm
+
+.PHONY: wheel
+wheel: $(WHEEL_MODULE) ## a wheel of the Python package for pip, in build/release/wheel
+	$(Q)rm -f $(BUILD)/wheel/*.whl
+	$(Q)clientlib/python/make_wheel.py $(VERSION) $(WHEEL_MODULE) $(BUILD)/wheel $(python_files)
+
 # Where the Python that is asked looks for packages under a prefix.
 python_packages := $(shell $(PYTHON) -c 'import os, sys, sysconfig; print("python%d.%d/%s" % (*sys.version_info[:2], \
     os.path.basename(sysconfig.get_path("platlib"))))' 2>/dev/null)
@@ -33,6 +46,7 @@ all: $(PYTHON_MODULE)
 test-programs: $(PYTHON_MODULE)
 install_list += 755:$(PYTHON_MODULE):$(pythondir)/wharf/$(notdir $(PYTHON_MODULE)) \
     $(foreach file,$(python_files),644:$(file):$(pythondir)/wharf/$(notdir $(file))) \
-    644:clientlib/python/README.md:$(docdir)/PYTHON.md
+    644:clientlib/python/README.md:$(docdir)/PYTHON.md \
+    644:clientlib/python/EXAMPLES.md:$(docdir)/EXAMPLES.md
 install_folders += $(pythondir)/wharf
 endif

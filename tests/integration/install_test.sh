@@ -75,7 +75,7 @@ EOS
     if [ -e "$BUILD/python/wharf/_wharf.abi3.so" ]; then
         (cd "$TOP/clientlib/python/wharf" && printf './usr/lib/python3/dist-packages/wharf/%s\n' \
             _wharf.abi3.so ./*) | sed 's|/\./|/|' >> expected
-        echo ./usr/share/doc/wharf/PYTHON.md >> expected
+        printf './usr/share/doc/wharf/%s\n' EXAMPLES.md PYTHON.md >> expected
     fi
     # Where HDF5's headers are.
     if [ -e "$BUILD/hdf5/libwharf-h5-zstd.so" ]; then
