@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The command through a daemon: the same as without one, and honest where there is none.
+# The command through a daemon: the same as without one.
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 # shellcheck source=tests/lib/daemon.sh
@@ -9,50 +9,8 @@
 set -o pipefail
 unset WHARF_SOCKET
 
-make_gzip="$TOP/tests/lib/make_gzip.py"
-
-# 4 MiB of output in files m.gz, b.gz, z.zlib, and containers of small, usual, large and mixed
-# chunks.
-make_files() {
-    "$make_gzip" member 4 > m.gz
-    "$make_gzip" bgzf 4 > b.gz
-    "$make_gzip" zlib 4 > z.zlib
-    gzip -dc m.gz > data
-    "$WHARF" pack -o c.whr data
-    "$WHARF" pack -b 1K -o small.whr data
-    "$WHARF" pack -b 3M -c zlib -o large.whr data
-    for codec in stored deflate gzip zlib deflate; do
-        head -c 300000 data | "$WHARF" pack -b 7K -c "$codec"
-    done > mixed.whr
-    for _ in 1 2 3 4 5; do head -c 300000 data; done > mixed
-    cat small.whr large.whr > growing.whr
-    cat data data > growing
-}
-
-# field NAME FILE: of the report, which is the last line.
-field() {
-    tail -n 1 "$2" | python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
-}
-
 damage() { # FILE OFFSET
     printf 'XX' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
-}
-
-# in_two_parts FILE N: gives N bytes of it, and the rest as soon as there is a file `go`.
-in_two_parts() {
-    feed head -c "$2" "$1"
-    while [ ! -e go ]; do sleep 0.02; done
-    feed tail -c +$(($2 + 1)) "$1"
-}
-
-# happens PID COMMAND...: waits until the command succeeds; 1 if that process ended before.
-happens() {
-    local pid=$1
-    shift
-    until "$@"; do
-        kill -0 "$pid" 2> /dev/null || return 1
-        sleep 0.02
-    done
 }
 
 # It was "served by another daemon", and got two lock files beside it.
@@ -121,7 +79,7 @@ EOS
 }
 
 test_every_kind_comes_out_as_it_does_without_a_daemon() {
-    make_files
+    make_daemon_files
     start_daemon
     for file in c.whr small.whr large.whr b.gz; do
         for more in '-T 1' '-T 7' '--engine cpu' '--engine reference'; do
@@ -143,7 +101,7 @@ test_every_kind_comes_out_as_it_does_without_a_daemon() {
 }
 
 test_decode_and_streams_that_cannot_be_split() {
-    make_files
+    make_daemon_files
     start_daemon
     for engine in auto cpu reference; do
         "$WHARF" decode -c gzip --socket s --engine "$engine" --report < m.gz 2> report | cmp - data
@@ -162,7 +120,7 @@ test_decode_and_streams_that_cannot_be_split() {
 
 # What is said of bad data, and what comes out, does not depend on who decodes.
 test_bad_data_is_told_in_the_same_words() {
-    make_files
+    make_daemon_files
     start_daemon
     damage c.whr 700000
     damage small.whr 500000
@@ -186,23 +144,6 @@ test_bad_data_is_told_in_the_same_words() {
     expect_status 1 "$WHARF" decode -c zlib --embedded < z.zlib 2> message1
     expect_status 1 "$WHARF" decode -c zlib --socket s < z.zlib 2> message2
     cmp message1 message2
-}
-
-test_no_daemon_is_exit_3_and_says_how_to_start_one() {
-    seq 1000 > data
-    "$WHARF" pack data
-    expect_status 3 "$WHARF" unpack --socket "$PWD/s" -o out data.whr 2> message
-    # shellcheck disable=SC2016 # the message has these quotes
-    grep -qF "no daemon: $PWD/s: no such socket: start a daemon with \`wharfd --socket $PWD/s\`" message
-    test ! -e out
-    start_daemon
-    kill_daemon
-    expect_status 3 "$WHARF" cat --socket s --report data.whr 2> message
-    grep -q 'nobody listens there: start a daemon' message
-    expect_text system_error "$(field result message)"
-    expect_text 'Connection refused' "$(field error message)"
-    expect_status 3 "$WHARF" decode -c gzip --socket data < data.whr 2> message
-    grep -q 'no daemon: data: ' message
 }
 
 test_engine_that_the_daemon_has_not_is_an_error() {
@@ -232,101 +173,6 @@ test_daemon_is_used_when_it_is_there() {
     expect_text False "$(field daemon message)"
 }
 
-# The reader has half of the file when the daemon dies.
-test_killed_and_restarted_daemon_loses_nothing() {
-    make_files
-    start_daemon
-    for file in c.whr small.whr b.gz; do
-        half=$(($(stat -c %s "$file") / 2))
-        in_two_parts "$file" "$half" | "$WHARF" cat --socket s --patience 100 --report > out 2> report &
-        command=$!
-        happens "$command" test -s out
-        kill_daemon
-        start_daemon
-        touch go
-        wait "$command"
-        cmp out data
-        expect_text True "$(field daemon report)"
-        rm go out
-    done
-}
-
-# On a machine that does much else a daemon may be later than the command's patience: then it is asked
-# again.
-test_daemon_killed_for_good_is_exit_3_and_leaves_nothing() {
-    make_files
-    start_daemon '[daemon]' 'log_level = debug'
-    until {
-        in_two_parts c.whr 1000000 | expect_status 3 "$WHARF" unpack --socket s --patience 4 -o out 2> message &
-        command=$!
-        happens "$command" grep -q 'says Hello' daemon.log
-    }; do
-        touch go
-        wait "$command"
-        rm go
-        kill_daemon
-        start_daemon
-    done
-    kill_daemon
-    touch go
-    wait "$command"
-    grep -q 'no daemon: .*nobody listens there: start a daemon with' message
-    grep -q 'out: not written' message
-    test ! -e out
-}
-
-# Alive, but it answers no more: nothing tells of that but time.
-test_daemon_that_hangs_is_exit_3_after_patience() {
-    make_files
-    start_daemon
-    until {
-        in_two_parts c.whr 1000000 | expect_status 3 "$WHARF" cat --socket s --patience 1 > out 2> message &
-        command=$!
-        happens "$command" test -s out
-    }; do
-        touch go
-        wait "$command" || true
-        rm go
-    done
-    kill -STOP "$daemon"
-    touch go
-    wait "$command"
-    grep -qE 'no daemon: .* (answer|answered)' message
-    cmp -n "$(stat -c %s out)" out data
-    expect_status 3 "$WHARF" ping --socket s --patience 1 > out 2> message
-    kill -CONT "$daemon"
-    "$WHARF" cat --socket s c.whr | cmp - data
-}
-
-# Where it was not asked for, the next file does without it.
-test_daemon_lost_with_one_file_is_not_missed_by_the_next() {
-    make_files
-    for asked in '' '--socket s'; do
-        start_daemon
-        in_two_parts c.whr 1000000 | {
-            status=0
-            # shellcheck disable=SC2086 # words
-            WHARF_SOCKET=s "$WHARF" cat $asked --patience 3 - b.gz m.gz small.whr > out 2> message ||
-                status=$?
-            expect_text 3 "$status"
-        } &
-        command=$!
-        happens "$command" test -s out
-        kill_daemon
-        touch go
-        wait "$command"
-        grep -q 'no daemon: .*nobody listens there' message
-        if [ -z "$asked" ]; then
-            tail -c $((3 * $(stat -c %s data))) out | cmp - <(cat data data data)
-            expect_text 3 "$(wc -l < message)"
-        else
-            expect_text 2 "$(grep -c 'no daemon: the daemon was lost before' message)"
-            tail -c "$(stat -c %s data)" out | cmp - data
-        fi
-        rm go out
-    done
-}
-
 test_bench_measures_a_daemon_that_is_there() {
     seq 1 40000 > data
     start_daemon
@@ -351,7 +197,7 @@ EOS
 }
 
 test_small_quotas_make_it_slower_not_wrong() {
-    make_files
+    make_daemon_files
     start_daemon '[quota]' 'max_arena = 6M' 'max_entries = 8' 'max_batch_chunks = 3'
     for file in c.whr small.whr b.gz; do
         "$WHARF" cat --socket s "$file" | cmp - data

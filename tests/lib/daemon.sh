@@ -27,3 +27,28 @@ kill_daemon() {
     kill -9 "$daemon" 2> /dev/null || true
     wait "$daemon" 2> /dev/null || true
 }
+
+# make_daemon_files: 4 MiB of output in files m.gz, b.gz, z.zlib, and containers of small, usual, large and
+# mixed chunks.
+make_daemon_files() { made_once daemon_files; }
+
+daemon_files() {
+    "$TOP/tests/lib/make_gzip.py" member 4 > m.gz
+    "$TOP/tests/lib/make_gzip.py" bgzf 4 > b.gz
+    "$TOP/tests/lib/make_gzip.py" zlib 4 > z.zlib
+    gzip -dc m.gz > data
+    "$WHARF" pack -o c.whr data
+    "$WHARF" pack -b 1K -o small.whr data
+    "$WHARF" pack -b 3M -c zlib -o large.whr data
+    for codec in stored deflate gzip zlib deflate; do
+        head -c 300000 data | "$WHARF" pack -b 7K -c "$codec"
+    done > mixed.whr
+    for _ in 1 2 3 4 5; do head -c 300000 data; done > mixed
+    cat small.whr large.whr > growing.whr
+    cat data data > growing
+}
+
+# field NAME FILE: of the report, which is the last line.
+field() {
+    tail -n 1 "$2" | python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
+}

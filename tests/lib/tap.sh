@@ -58,6 +58,23 @@ expect_text() {
     fi
 }
 
+# made_once FUNCTION: the files that it makes in an empty folder.  The script's first test that asks has them
+# made, the others get copies.
+made_once() {
+    if [ ! -e "$made/$1.done" ]; then
+        rm -rf "${made:?}/$1"
+        mkdir "$made/$1"
+        (
+            cd "$made/$1"
+            "$1"
+        )
+        touch "$made/$1.done"
+    fi
+    cp -- "$made/$1"/* .
+}
+made=$(mktemp -d)
+trap 'rm -rf "$made"' EXIT
+
 # feed COMMAND...: writes to a pipe whose reader may end before it has read everything.  With pipefail the
 # writer, which a signal tells of that, would fail the test now and then.
 feed() {
@@ -69,7 +86,7 @@ feed() {
 # has_line GREP-ARGUMENT...: whether a line of what comes from a pipe matches.  `grep -q` ends at the first
 # one, and then a signal ends the writer, where it has more to write.
 has_line() {
-    test -n "$(grep "$@")"
+    test "$(grep -ac "$@")" -gt 0
 }
 
 # skip REASON: ends the test as skipped, which the totals count apart.
