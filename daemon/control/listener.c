@@ -379,7 +379,9 @@ static void on_ready(struct wharf_source *source, uint32_t ready)
     struct wharf_server *server = listener->server;
 
     (void)ready;
-    if (wharf_undertaker_is_full(server->undertaker) || wharf_owners_are_busy(server->owners)) {
+    if (wharf_undertaker_is_full(server->undertaker) ||
+        (listener->config->tenant == WHARF_TENANT_BY_PEER &&
+         wharf_owners_are_busy(server->owners))) {
         pause_accepting(listener);
         return;
     }

@@ -33,10 +33,14 @@
 /* Processes that are asked at a time: a user whose look-up takes long does not hold up others'. */
 #define MOST_ASKED 4
 
+/* Sockets that wait for one answer while look-ups hang: fewer in all than keep everybody out. */
+#define MOST_WHILE_HUNG (WHARF_OWNERS_MOST_WAITING / 2 / MOST_ASKED)
+
 /* A uid that is looked up, and the sockets that wait for that. */
 struct question {
     struct wharf_list link;
     struct wharf_list arrivals;
+    unsigned n_arrivals;
     enum wharf_owner_kind kind;
     uint64_t since_ns;
     uid_t uid;
@@ -74,6 +78,7 @@ struct wharf_owners {
     struct wharf_list questions; /* as they came */
     struct wharf_owner_killed killed;
     unsigned n_waiting; /* sockets */
+    bool is_hung;       /* a look-up had no answer, and others have been under way since */
 };
 
 static void ask_next(struct wharf_owners *owners);
@@ -128,6 +133,15 @@ static bool resolve(struct wharf_owners *owners, struct arrival *arrival,
     return true;
 }
 
+/* The same where nothing more can be asked: what was known last holds. */
+static void resolve_by_old(struct wharf_owners *owners, struct arrival *arrival)
+{
+    const struct wharf_owner_range *range = wharf_owner_cache_find(&owners->cache, arrival->at);
+
+    if (!range || !resolve(owners, arrival, range, arrival->tenant))
+        strcpy(arrival->tenant, WHARF_OWNERS_UNKNOWN);
+}
+
 /* ---- sockets ------------------------------------------------------------------------------- */
 
 static void let_in(struct wharf_owners *owners, const struct arrival *arrival, const char *group)
@@ -145,7 +159,14 @@ static struct question *find_question(struct wharf_owners *owners, enum wharf_ow
         if (question->uid == uid && question->kind == kind)
             return question;
     }
+    return NULL;
+}
+
+static struct question *question_new(struct wharf_owners *owners, enum wharf_owner_kind kind,
+                                     uid_t uid)
+{
     struct question *question = calloc(1, sizeof(*question));
+
     if (!question)
         return NULL;
     question->kind = kind;
@@ -156,17 +177,39 @@ static struct question *find_question(struct wharf_owners *owners, enum wharf_ow
     return question;
 }
 
-/* Has a socket wait for what its uid comes to.  False: out of memory. */
+static bool is_anybody_idle(const struct wharf_owners *owners)
+{
+    for (unsigned i = 0; i < MOST_ASKED; i++)
+        if (!owners->askers[i].question)
+            return true;
+    return false;
+}
+
+/* While look-ups hang nobody waits for a turn behind them: so many could that no socket is accepted
+ * any more, not even of those who are known. */
+static bool may_wait(const struct wharf_owners *owners, const struct question *question)
+{
+    if (!owners->is_hung)
+        return true;
+    return question ? question->is_asked && question->n_arrivals < MOST_WHILE_HUNG
+                    : is_anybody_idle(owners);
+}
+
+/* Has a socket wait for what its uid comes to.  False: it should not, or there is no memory. */
 static bool wait_for_answer(struct wharf_owners *owners, enum wharf_owner_kind kind,
                             const struct arrival *arrival)
 {
     struct question *question = find_question(owners, kind, arrival->at);
-    struct arrival *kept = question ? malloc(sizeof(*kept)) : NULL;
 
+    if (!may_wait(owners, question))
+        return false;
+    question = question ? question : question_new(owners, kind, arrival->at);
+    struct arrival *kept = question ? malloc(sizeof(*kept)) : NULL;
     if (!kept)
         return false;
     *kept = *arrival;
     wharf_list_append(&question->arrivals, &kept->link);
+    question->n_arrivals++;
     owners->n_waiting++;
     return true;
 }
@@ -197,7 +240,7 @@ static void go_on(struct wharf_owners *owners, struct arrival *arrival,
     if (resolve(owners, arrival, answer, arrival->tenant)) {
         go_on_as(owners, arrival);
     } else if (owners->server->is_draining || !wait_for_answer(owners, WHARF_OWNER_OF, arrival)) {
-        strcpy(arrival->tenant, WHARF_OWNERS_UNKNOWN);
+        resolve_by_old(owners, arrival);
         let_in(owners, arrival, NULL);
     }
 }
@@ -355,6 +398,7 @@ static void on_timeout(struct wharf_timer *timer)
     log_no_answer(asker->process->is_up ? "does not answer within lookup_timeout"
                                         : "does not start");
     struct question *question = stop_process(asker);
+    owners->is_hung = true;
     if (wharf_list_is_empty(&question->arrivals))
         owners->n_old = 0;
     give_up(owners, question);
@@ -380,6 +424,8 @@ static void take_answer(struct asker *asker, const struct wharf_owner_answer *an
 
     wharf_timer_clear(owners->server->loop, &asker->timer);
     wharf_list_remove(&question->link);
+    /* Nobody else waits for one. */
+    owners->is_hung &= !wharf_list_is_empty(&owners->questions);
     if (question->kind == WHARF_OWNER_OF)
         remember(owners, question->uid, answer);
     else
@@ -477,7 +523,7 @@ static struct asker *find_idle(struct wharf_owners *owners, unsigned *ret_n_busy
 static struct question *next_question(struct wharf_owners *owners)
 {
     if (wharf_list_is_empty(&owners->questions) && owners->n_old > 0)
-        find_question(owners, WHARF_OWNER_GROUP, owners->old[--owners->n_old]);
+        question_new(owners, WHARF_OWNER_GROUP, owners->old[--owners->n_old]);
     WHARF_LIST_FOR(link, &owners->questions)
     {
         struct question *question = WHARF_LIST_ENTRY(link, struct question, link);

@@ -446,6 +446,34 @@ Test(wharfd_owners, many_look_ups_that_hang_are_given_up)
     test_wharfd_finish(&wharfd);
 }
 
+/* Who waited for a turn behind look-ups that hang kept everybody out, also those who are known. */
+Test(wharfd_owners, look_ups_that_hang_keep_out_nobody_who_is_known)
+{
+    enum { N_HANG = 280 };
+    struct test_client *held[N_HANG];
+
+    start("[owners]\nlookup_timeout = 20ms\n[tenant unknown]\nmax_connections = 1000\n");
+    expect_tenant(BOB, "uid:65002");
+    unlink(passwd);
+    cr_assert_eq(mkfifo(passwd, 0600), 0);
+    expect_tenant(OF_ALICE, "unknown");
+    reload("[owners]\nlookup_timeout = 60min\n[tenant unknown]\nmax_connections = 1000\n");
+    for (unsigned i = 0; i < N_HANG; i++) {
+        held[i] = connected_as(OF_ALICE + 1 + i);
+        send_hello(held[i]);
+    }
+    struct test_client *bob = connected_as(BOB);
+    send_hello(bob);
+    cr_assert(has_answer(bob, TEST_PATIENCE_MS));
+    cr_assert(has_answer(held[N_HANG - 1], TEST_PATIENCE_MS));
+    test_client_free(bob);
+    expect_tenant(BOB, "uid:65002");
+    for (unsigned i = 0; i < N_HANG; i++)
+        test_client_free(held[i]);
+    unlink(passwd);
+    test_wharfd_finish(&wharfd);
+}
+
 /* An answer that never comes is not waited for; all that it is missing for are one owner. */
 Test(wharfd_owners, an_unanswered_look_up_is_charged_to_one_common_owner)
 {
