@@ -306,6 +306,7 @@ install_list = \
     644:daemon/DESIGN.md:$(docdir)/DESIGN.md \
     644:daemon/SECURITY.md:$(docdir)/SECURITY.md \
     644:systemd/wharf.rules.yml:$(docdir)/wharf.rules.yml \
+    644:systemd/wharf.dashboard.json:$(docdir)/wharf.dashboard.json \
     $(foreach page,$(wildcard encoders/*/*_format.h),644:$(page):$(docdir)/formats/$(notdir $(page))) \
     644:clientlib/example.c:$(docdir)/examples/example.c \
     644:clientlib/example_async.c:$(docdir)/examples/example_async.c \

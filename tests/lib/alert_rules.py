@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""alert_rules.py: reads alert rules and evaluates their expressions on scraped text.
+"""alert_rules.py: reads alert rules and evaluates their expressions, and a dashboard's, on scraped text.
 
-It knows of PromQL what systemd/wharf.rules.yml uses, and takes nothing else: selectors with equal
-and matching labels, ranges, `/`, a number less a vector, comparisons, `or`, time, absent, changes,
-increase and histogram_quantile.  A range is
-what was scraped so far, whatever its length.
+It knows of PromQL what systemd/wharf.rules.yml and wharf.dashboard.json use, and takes nothing else: selectors with
+equal and matching labels, ranges, `/`, a number less a vector, comparisons, `or`, time, absent, changes, increase, rate,
+histogram_quantile and sum by.  A range is what was scraped so far, whatever its length, and takes one second.
 """
 import math
 import re
@@ -94,10 +93,28 @@ class Evaluator:
         word = self.take()
         if word[0].isdigit():
             return float(word)
+        if word == 'sum':
+            return self.sum_by()
         if self.peek() != '(':
             return self.select(word)[-1]
         self.take('(')
         result = getattr(self, f'call_{word}')()
+        self.take(')')
+        return result
+
+    def sum_by(self):
+        self.take('by')
+        self.take('(')
+        labels = [self.take()]
+        while self.peek() == ',':
+            self.take()
+            labels.append(self.take())
+        self.take(')')
+        self.take('(')
+        result = {}
+        for key, value in self.comparison().items():
+            kept = tuple((name, text) for name, text in key if name in labels)
+            result[kept] = result.get(kept, 0.0) + value
         self.take(')')
         return result
 
@@ -148,6 +165,9 @@ class Evaluator:
             if len(values) > 1:
                 result[key] = sum(b - a if b >= a else b for a, b in zip(values, values[1:]))
         return result
+
+    def call_rate(self):
+        return self.call_increase()
 
     def call_histogram_quantile(self):
         quantile = float(self.take())
