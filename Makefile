@@ -56,8 +56,8 @@ NVCC_FLAGS := -std=c++17 -O3 -I. -Iproto -Iencoders -I$(BUILD)/gen -Xcompiler -W
 CUDA_HOME  := $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
 CUDA_LIBS  := -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt
 
-# Encoders whose libraries those who only decode need not load: libwharf and the daemon have the
-# codec's NAME_encode_plain.c instead, all other programs NAME_encode.c.
+# Encoders whose libraries those who only decode need not load: libwharf and the GPU's worker have the
+# codec's NAME_encode_plain.c instead, all other programs, the daemon among them, NAME_encode.c.
 plain_encoders := $(wildcard encoders/*/*_encode_plain.c)
 full_encoders  := $(plain_encoders:%_plain.c=%.c)
 # Of encoders: each codec's folder names its own.
@@ -164,8 +164,8 @@ $(LIB_SO): $(core_obj) $(client_obj) clientlib/libwharf.map
 $(CLI): $(call obj,$(wildcard clientlib/cli/*.c)) $(ENCODING_LIB)
 	$(call program,$(LIBS) $(CLI_LIBS))
 
-$(DAEMON): $(call obj,daemon/wharfd.c) $(DAEMON_A) $(LIB_A)
-	$(call program,$(LIBRARY_LIBS) $(DAEMON_LIBS))
+$(DAEMON): $(call obj,daemon/wharfd.c) $(DAEMON_A) $(ENCODING_LIB)
+	$(call program,$(LIBS) $(DAEMON_LIBS))
 
 ifeq ($(VARIANT),tsan)
 # Coroutines are nothing for the thread sanitizer: the front's threads are tested with the release's.

@@ -2,6 +2,7 @@
 #include "clientlib/embedded.h"
 
 #include "clientlib/completions.h"
+#include "clientlib/compress_here.h"
 #include "clientlib/exchange.h"
 #include "clientlib/handle.h"
 #include "clientlib/now.h"
@@ -23,12 +24,16 @@ static void judge(const struct wharf_decode_job *job, uint32_t job_class,
         wharf_decode_job_check(job, ret_outcome);
 }
 
-void wharf_client_decode(const struct wharf_decode_job *job, uint32_t job_class, uint32_t engine,
-                         struct wharf_outcome *ret_outcome)
+void wharf_client_run_here(const struct wharf_client_work *work, uint32_t job_class,
+                           uint32_t engine, struct wharf_outcome *ret_outcome)
 {
-    judge(job, job_class, ret_outcome);
+    if (work->job.flags & WHARF_JOB_COMPRESS) {
+        wharf_client_compress(&work->job, &work->choice, job_class, ret_outcome);
+        return;
+    }
+    judge(&work->job, job_class, ret_outcome);
     if (ret_outcome->result == WHARF_OK)
-        wharf_decode_job_run(job, engine == WHARF_ENGINE_REFERENCE, ret_outcome);
+        wharf_decode_job_run(&work->job, engine == WHARF_ENGINE_REFERENCE, ret_outcome);
 }
 
 struct wharf_codec_setting wharf_client_setting(const struct wharf_client_model *model,
@@ -42,13 +47,17 @@ struct wharf_codec_setting wharf_client_setting(const struct wharf_client_model 
 /* ---- one job, without the lock ------------------------------------------------------------- */
 
 /* The source and the destination of a job in flight stay registered. */
-static struct wharf_decode_job decode_job_of(const struct wharf *wharf,
-                                             const struct wharf_submission *submission,
-                                             const struct wharf_client_model *model)
+static struct wharf_client_work work_of(const struct wharf *wharf,
+                                        const struct wharf_submission *submission,
+                                        const struct wharf_client_model *model)
 {
     const struct wharf_client_regions *regions = &wharf->regions;
+    struct wharf_client_work work = {
+        .choice = {submission->codec, submission->parameter, submission->encoder,
+                   submission->level},
+    };
 
-    return (struct wharf_decode_job){
+    work.job = (struct wharf_decode_job){
         .codec = submission->codec,
         .flags = submission->flags,
         .checksum = submission->checksum,
@@ -59,11 +68,12 @@ static struct wharf_decode_job decode_job_of(const struct wharf *wharf,
             wharf_client_regions_address(regions, submission->dst_region, submission->dst_offset),
         .out_avail = submission->dst_nbytes,
     };
+    return work;
 }
 
 /* A chunk of a batch as the job that it is. */
-static struct wharf_decode_job chunk_job_of(const struct wharf *wharf,
-                                            const struct wharf_client_job *job, uint32_t at)
+static struct wharf_client_work chunk_work_of(const struct wharf *wharf,
+                                              const struct wharf_client_job *job, uint32_t at)
 {
     const struct wharf_chunk *chunk = &job->batch->chunks[at];
     struct wharf_submission submission = {
@@ -77,9 +87,11 @@ static struct wharf_decode_job chunk_job_of(const struct wharf *wharf,
         .dst_region = chunk->dst_region,
         .dst_offset = chunk->dst_offset,
         .dst_nbytes = chunk->dst_nbytes,
+        .encoder = job->submission.encoder,
+        .level = job->submission.level,
     };
 
-    return decode_job_of(wharf, &submission, job->model);
+    return work_of(wharf, &submission, job->model);
 }
 
 static void set_outcome(struct wharf_completion *completion, const struct wharf_outcome *outcome)
@@ -94,10 +106,10 @@ static void set_outcome(struct wharf_completion *completion, const struct wharf_
 static void run_chunk(const struct wharf *wharf, const struct wharf_client_job *job,
                       struct wharf_completion *completion)
 {
-    struct wharf_decode_job decode_job = decode_job_of(wharf, &job->submission, job->model);
+    struct wharf_client_work work = work_of(wharf, &job->submission, job->model);
     struct wharf_outcome outcome;
 
-    wharf_client_decode(&decode_job, job->submission.job_class, wharf->engine, &outcome);
+    wharf_client_run_here(&work, job->submission.job_class, wharf->engine, &outcome);
     set_outcome(completion, &outcome);
 }
 
@@ -116,21 +128,31 @@ static void add_outcome(struct wharf_completion *completion, const struct wharf_
     completion->first_bad_chunk = at;
 }
 
+/* What is wrong with the job itself, whatever it does. */
+static void judge_work(const struct wharf_client_work *work, uint32_t job_class,
+                       struct wharf_outcome *ret_outcome)
+{
+    wharf_outcome_ok(ret_outcome, 0, 0);
+    if (work->job.flags & WHARF_JOB_COMPRESS)
+        wharf_client_compress_check(&work->job, &work->choice, job_class, ret_outcome);
+    else
+        judge(&work->job, job_class, ret_outcome);
+}
+
 /* Whether all chunks make sense: else the first that does not is the batch's outcome. */
 static int batch_is_good(const struct wharf *wharf, const struct wharf_client_job *job,
                          struct wharf_completion *completion)
 {
-    const struct wharf_decode_job nothing = {
-        .codec = job->submission.codec,
-        .flags = job->submission.flags,
-        .setting = wharf_client_setting(job->model, job->submission.parameter)};
+    uint32_t job_class = job->submission.job_class;
+    struct wharf_client_work work = chunk_work_of(wharf, job, 0);
     struct wharf_outcome outcome;
 
-    judge(&nothing, job->submission.job_class, &outcome);
+    work.job.in_nbytes = work.job.out_avail = 0;
+    judge_work(&work, job_class, &outcome);
     for (uint32_t at = 0; outcome.result == WHARF_OK && at < job->batch->n_chunks; at++) {
-        struct wharf_decode_job decode_job = chunk_job_of(wharf, job, at);
+        work = chunk_work_of(wharf, job, at);
         completion->first_bad_chunk = at;
-        wharf_decode_job_check(&decode_job, &outcome);
+        judge_work(&work, job_class, &outcome);
     }
     if (outcome.result != WHARF_OK)
         set_outcome(completion, &outcome);
@@ -148,8 +170,8 @@ static void run_batch(const struct wharf *wharf, const struct wharf_client_job *
     if (!batch_is_good(wharf, job, completion))
         return;
     for (uint32_t at = 0; at < batch->n_chunks; at++) {
-        struct wharf_decode_job decode_job = chunk_job_of(wharf, job, at);
-        wharf_decode_job_run(&decode_job, wharf->engine == WHARF_ENGINE_REFERENCE, &outcome);
+        struct wharf_client_work work = chunk_work_of(wharf, job, at);
+        wharf_client_run_here(&work, job->submission.job_class, wharf->engine, &outcome);
         add_outcome(completion, &outcome, at);
         if (batch->results)
             batch->results[at] = (struct wharf_chunk_result){

@@ -12,13 +12,20 @@
 #include <stdint.h>
 
 #include "encoders/decode_job.h"
+#include "encoders/encode_job.h"
 
 struct wharf;
 struct wharf_client_model;
 
-/* wharf_client_decode: judges and decodes one chunk in the calling thread. */
-void wharf_client_decode(const struct wharf_decode_job *job, uint32_t job_class, uint32_t engine,
-                         struct wharf_outcome *ret_outcome);
+/* One chunk. */
+struct wharf_client_work {
+    struct wharf_decode_job job;
+    struct wharf_encode_choice choice; /* with WHARF_JOB_COMPRESS */
+};
+
+/* wharf_client_run_here: judges and decodes or compresses one chunk in the calling thread. */
+void wharf_client_run_here(const struct wharf_client_work *work, uint32_t job_class,
+                           uint32_t engine, struct wharf_outcome *ret_outcome);
 
 /*
  * wharf_client_embedded_run: runs the next queued job, if there is one, letting go of the lock

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wharf_decompress: any memory, one call. */
+/* wharf_decompress and wharf_compress: any memory, one call. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,6 +12,7 @@
 #include "clientlib/now.h"
 #include "clientlib/rest.h"
 #include "clientlib/submit.h"
+#include "encoders/encode_job.h"
 #include "proto/ring_ops.h"
 
 /* For another thread's memory or slot, of which nobody may tell. */
@@ -47,9 +48,12 @@ static void run_here(struct wharf *wharf, const struct wharf_job *own,
 {
     struct wharf_client_model *model =
         wharf_client_model_use(&wharf->models, own->codec, own->parameter);
-    struct wharf_decode_job job = decode_job_of(own, model);
+    struct wharf_client_work work = {
+        .job = decode_job_of(own, model),
+        .choice = {own->codec, own->parameter, own->encoder, own->level},
+    };
 
-    wharf_client_decode(&job, own->job_class, wharf->engine, ret_outcome);
+    wharf_client_run_here(&work, own->job_class, wharf->engine, ret_outcome);
     wharf_client_model_release(model);
 }
 
@@ -143,6 +147,11 @@ static int prepare(struct call *call)
     uint64_t nbytes = (uint64_t)call->own->in_nbytes + call->own->out_avail;
     int r;
 
+    if (call->own->flags & WHARF_JOB_COMPRESS &&
+        call->own->in_nbytes > wharf->link.facts.max_compress_nbytes)
+        return wharf_client_fail(
+            -EMSGSIZE, "%zu bytes to compress in one chunk, and the daemon takes %llu",
+            call->own->in_nbytes, (unsigned long long)wharf->link.facts.max_compress_nbytes);
     if (nbytes > wharf->link.facts.max_job_nbytes)
         return wharf_client_fail(-EMSGSIZE, "%llu bytes in one job, and the daemon takes %llu",
                                  (unsigned long long)nbytes,
@@ -243,7 +252,10 @@ static void finish(struct call *call, struct wharf_outcome *ret_outcome)
 /* With the lock. */
 static int run_there(struct call *call, struct wharf_outcome *ret_outcome)
 {
-    int r = prepare(call);
+    int r = wharf_client_check_compress(call->wharf, call->own->flags);
+
+    if (r == 0)
+        r = prepare(call);
 
     if (r < 0)
         return r;
@@ -266,11 +278,13 @@ static size_t nbytes_of(const struct wharf_job *own)
     return own->in_nbytes + own->out_avail;
 }
 
-/* A deadline is the daemon's to keep, and so is it to wait for idle processors. */
+/* A deadline is the daemon's to keep, and so is it to wait for idle processors.  Encoders are not
+ * the same ones here. */
 static int has_choice(const struct call *call)
 {
-    return call->may_run_here && call->wharf->engine == WHARF_ENGINE_AUTO &&
-           !call->own->timeout_us && call->own->job_class != WHARF_CLASS_BACKGROUND;
+    return call->may_run_here && !(call->own->flags & WHARF_JOB_COMPRESS) &&
+           call->wharf->engine == WHARF_ENGINE_AUTO && !call->own->timeout_us &&
+           call->own->job_class != WHARF_CLASS_BACKGROUND;
 }
 
 static enum wharf_client_side choose_side(struct call *call)
@@ -329,8 +343,31 @@ static int run_somewhere(struct call *call, struct wharf_outcome *ret_outcome)
     return r;
 }
 
-int wharf_decompress(struct wharf *wharf, const struct wharf_job *job,
-                     struct wharf_outcome *ret_outcome)
+static int run_call(struct wharf *wharf, const struct wharf_job *own,
+                    struct wharf_outcome *ret_outcome)
+{
+    struct call call = {.wharf = wharf, .own = own, .sent = *own};
+    int r;
+
+    if (!wharf->is_daemon || has_bad_ranges(own)) {
+        run_here(wharf, own, ret_outcome);
+        return 0;
+    }
+    r = wharf_client_enter(wharf);
+    if (r < 0)
+        return r;
+    r = run_somewhere(&call, ret_outcome);
+    wharf_client_leave(wharf);
+    if (r < 0 && call.may_run_here) {
+        run_here(wharf, own, ret_outcome);
+        return 0;
+    }
+    return r;
+}
+
+/* As it is to be, with these flags too. */
+static int run_copy(struct wharf *wharf, const struct wharf_job *job, uint32_t flags,
+                    struct wharf_outcome *ret_outcome)
 {
     struct wharf_job own;
     int r;
@@ -340,19 +377,38 @@ int wharf_decompress(struct wharf *wharf, const struct wharf_job *job,
     r = wharf_client_copy_job(&own, job);
     if (r < 0)
         return r;
-    if (!wharf->is_daemon || has_bad_ranges(&own)) {
-        run_here(wharf, &own, ret_outcome);
-        return 0;
-    }
-    struct call call = {.wharf = wharf, .own = &own, .sent = own};
-    r = wharf_client_enter(wharf);
+    own.flags |= flags;
+    return run_call(wharf, &own, ret_outcome);
+}
+
+int wharf_decompress(struct wharf *wharf, const struct wharf_job *job,
+                     struct wharf_outcome *ret_outcome)
+{
+    return run_copy(wharf, job, 0, ret_outcome);
+}
+
+int wharf_compress(struct wharf *wharf, const struct wharf_job *job,
+                   struct wharf_outcome *ret_outcome)
+{
+    return run_copy(wharf, job, WHARF_JOB_COMPRESS, ret_outcome);
+}
+
+int wharf_compress_bound(const struct wharf_job *job, size_t *ret_nbytes)
+{
+    struct wharf_job own;
+    int r;
+
+    if (!job || !ret_nbytes)
+        return wharf_client_fail(-EINVAL, "the job or the size's place is NULL");
+    r = wharf_client_copy_job(&own, job);
     if (r < 0)
         return r;
-    r = run_somewhere(&call, ret_outcome);
-    wharf_client_leave(wharf);
-    if (r < 0 && call.may_run_here) {
-        run_here(wharf, &own, ret_outcome);
-        return 0;
-    }
-    return r;
+    r = wharf_encode_bound(
+        &(struct wharf_encode_choice){own.codec, own.parameter, own.encoder, own.level},
+        own.in_nbytes, ret_nbytes);
+    if (r < 0)
+        return wharf_client_fail(r, r == -ENOMEM ? "out of memory"
+                                                 : "no such codec or parameter, or the source is "
+                                                   "larger than an object can be");
+    return 0;
 }

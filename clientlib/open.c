@@ -293,6 +293,7 @@ static void fill_info(const struct wharf *wharf, struct wharf_info *info)
     info->n_here = wharf->n_here;
     info->max_gpu_large_nbytes = link->facts.max_gpu_large_nbytes;
     info->max_gpu_large_ns = link->facts.max_gpu_large_ns;
+    info->max_compress_nbytes = link->facts.max_compress_nbytes;
     memcpy(info->daemon_version, link->facts.version, sizeof(info->daemon_version));
 }
 

@@ -39,6 +39,15 @@ static uint16_t fit_16(uint32_t value)
     return value > UINT16_MAX ? UINT16_MAX : (uint16_t)value;
 }
 
+/* Of a job that compresses; others have none. */
+static void set_encoder(struct wharf_submission *submission, uint32_t encoder, uint32_t level)
+{
+    int compresses = submission->flags & WHARF_JOB_COMPRESS;
+
+    submission->encoder = compresses ? fit_16(encoder) : 0;
+    submission->level = compresses ? fit_16(level) : 0;
+}
+
 static void set_request(struct wharf_submission *submission, uint32_t codec, uint32_t flags,
                         uint32_t job_class, uint32_t parameter)
 {
@@ -46,6 +55,18 @@ static void set_request(struct wharf_submission *submission, uint32_t codec, uin
     submission->flags = fit_16(flags);
     submission->job_class = job_class > UINT8_MAX ? UINT8_MAX : (uint8_t)job_class;
     submission->parameter = fit_16(parameter);
+}
+
+int wharf_client_check_compress(struct wharf *wharf, uint32_t flags)
+{
+    const struct wharf_client_link *link = &wharf->link;
+
+    if (!(flags & WHARF_JOB_COMPRESS) || !wharf->is_daemon || link->facts.max_compress_nbytes > 0)
+        return 0;
+    return wharf_client_fail(-EOPNOTSUPP,
+                             "the daemon at %s does not compress: it is too old, or "
+                             "max_compress of its wharfd.conf is 0",
+                             link->address.sun_path);
 }
 
 /* ---- queueing ------------------------------------------------------------------------------ */
@@ -142,6 +163,7 @@ int wharf_client_queue_job(struct wharf *wharf, const struct wharf_job *own, int
     where.checksum = own->checksum;
     job->submission = where;
     set_request(&job->submission, own->codec, own->flags, own->job_class, own->parameter);
+    set_encoder(&job->submission, own->encoder, own->level);
     queue(wharf, job);
     *ret_job = job;
     return 0;
@@ -164,6 +186,8 @@ int wharf_submit(struct wharf *wharf, const struct wharf_job *jobs, unsigned n_j
         struct wharf_client_job *job;
         struct wharf_job own;
         r = wharf_client_copy_job(&own, (const struct wharf_job *)at);
+        if (r == 0)
+            r = wharf_client_check_compress(wharf, own.flags);
         if (r == 0)
             r = wharf_client_queue_job(wharf, &own, 0, &job);
         if (r < 0)
@@ -271,6 +295,7 @@ static void queue_batch(struct wharf *wharf, struct wharf_client_job *job,
         submission->dst_nbytes = own->n_chunks * (uint64_t)sizeof(struct wharf_chunk_result);
     }
     set_request(submission, own->codec, own->flags, own->job_class, own->parameter);
+    set_encoder(submission, own->encoder, own->level);
     for (uint32_t i = 0; i < batch->n_chunks; i++)
         use_regions(wharf, batch->chunks[i].src_region, batch->chunks[i].dst_region);
     queue(wharf, job);
@@ -282,6 +307,8 @@ static int submit_batch(struct wharf *wharf, const struct wharf_batch *own)
     struct wharf_client_job *job;
 
     int r = wharf_client_link_error(wharf);
+    if (r == 0)
+        r = wharf_client_check_compress(wharf, own->flags);
     if (r < 0)
         return r;
     r = new_batch(wharf, own, &batch);

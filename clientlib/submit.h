@@ -22,4 +22,8 @@ int wharf_client_copy_job(struct wharf_job *to, const struct wharf_job *from);
 int wharf_client_queue_job(struct wharf *wharf, const struct wharf_job *own, int is_private,
                            struct wharf_client_job **ret_job);
 
+/* wharf_client_check_compress: 0, or -EOPNOTSUPP for flags of a job that compresses, which the
+ * daemon, if there is one, does not.  With the lock. */
+int wharf_client_check_compress(struct wharf *wharf, uint32_t flags);
+
 #endif

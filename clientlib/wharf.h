@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wharf.h: decompress chunks.  This header is libwharf's manual.
+ * wharf.h: decompress chunks, and compress them.  This header is libwharf's manual.
  *
  *     #include <inttypes.h>
  *     #include <stdio.h>
@@ -41,9 +41,11 @@
  * the handle: through a daemon if it can be had, embedded otherwise; flags forbid one or the other.
  * wharf_decompress decides again for each chunk, see there.
  *
- * ENCODING is not done here: `wharf pack` writes containers, whose payloads are the streams that
- * jobs take, and every format is a public one with encoders of its own.  So a program that links
- * libwharf loads no encoder's library for it but those of Deflate, zlib and libdeflate.
+ * COMPRESSING is a job too: wharf_compress, or WHARF_JOB_COMPRESS among the flags of one that is
+ * submitted.  A job makes one stream, of which the same codec's decoder makes the source again. The
+ * daemon has the encoders that `wharf pack` has.  A program that links libwharf loads no encoder's
+ * library for it but those of Deflate, zlib and libdeflate.  So in this process lz4 and snappy have
+ * encoders that pack less, and zstd one that does not pack but for bytes that are all the same.
  *
  * ERRORS.  What goes wrong with a call (no memory, a NULL where none may be) is the return value:
  * 0 or more, or a negative errno number; wharf_error_message says in words what it was and what
@@ -281,6 +283,8 @@ struct wharf_info {
     uint64_t max_gpu_large_nbytes; /* in GPU memory, and where the engine is the GPU's: source plus
                                       destination of one chunk, */
     uint64_t max_gpu_large_ns;     /* and how long the GPU may have it */
+    uint64_t max_compress_nbytes;  /* source of one chunk that is compressed; 0: the daemon does not
+                                      compress */
 };
 
 /*
@@ -494,9 +498,9 @@ int wharf_make_rans_model(const struct wharf_rans_frequencies *frequencies, void
 /* ---- jobs ------------------------------------------------------------------------------ */
 
 /*
- * One chunk to decode.  Source and destination are this process's memory, stay the caller's, and
- * must not overlap.  Until the call returns, or the completion has been taken, nobody may write to
- * either, another job of this program included, nor read the destination.
+ * One chunk to decode or to compress.  Source and destination are this process's memory, stay the
+ * caller's, and must not overlap.  Until the call returns, or the completion has been taken, nobody
+ * may write to either, another job of this program included, nor read the destination.
  */
 struct wharf_job {
     uint32_t struct_nbytes; /* sizeof(struct wharf_job) */
@@ -517,10 +521,13 @@ struct wharf_job {
                                rans 0 for symbols of a byte, 1 for 16 bits, or a registered model;
                                0 for codecs that say nothing of it */
     uint32_t reserved;      /* 0 */
+    uint32_t encoder;       /* to compress, by which of the codec's encoders, as wharf_codec.h
+                               numbers them; 0 is its default.  Otherwise not looked at */
+    uint32_t level;         /* likewise, of that encoder; 0 is its default */
 };
 #define WHARF_JOB_INIT                                                                             \
     {                                                                                              \
-        sizeof(struct wharf_job), WHARF_CODEC_STORED, 0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0        \
+        sizeof(struct wharf_job), WHARF_CODEC_STORED, 0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0  \
     }
 
 /*
@@ -580,6 +587,49 @@ int wharf_decompress(struct wharf *wharf, const struct wharf_job *job,
                      struct wharf_outcome *ret_outcome);
 
 /*
+ * wharf_compress: makes one stream of a chunk, and returns when it is done.
+ *   job          what to compress, and by which codec, parameter, encoder and level; not NULL; not
+ *                kept.  Of its flags WHARF_JOB_COMPRESS alone may be set, and need not be.
+ *   ret_outcome  not NULL; receives what became of it.
+ *
+ * Through a daemon it works as wharf_decompress does, with copies where they are needed.  What the
+ * daemon does not compress (it is too old, the source is over wharf_info's max_compress_nbytes, or
+ * the daemon is away) is compressed in the calling thread where wharf_decompress would decode it
+ * there; the outcome is REQUEST_ENCODER then, if the encoder is one that only daemons have.  Nobody
+ * else's GPU is used.  Two calls with the same source and job may give different streams, if one of
+ * them was done here, or by another version of an encoder.
+ *
+ * The source may change meanwhile: encoders work on a copy of it, so the stream is one of what was
+ * there at some time.  A class of BACKGROUND waits in the daemon for processors that are idle.
+ *
+ * Returns 0 with *ret_outcome filled, or a negative number as wharf_decompress does, and also
+ *   -EOPNOTSUPP  the daemon does not compress, and this process is not to
+ *   -EMSGSIZE    the source is over max_compress_nbytes, and this process is not to compress it
+ * The outcome:
+ *   WHARF_BAD_REQUEST      as of wharf_decompress; REQUEST_ENCODER, after REQUEST_PARAMETER: the
+ *                          codec has no such encoder, or that has no such level.  A registered
+ *                          model is no parameter here.
+ *   WHARF_OUTPUT_TOO_SMALL OUTPUT_FULL: the stream does not fit.  One that is as large as
+ *                          wharf_compress_bound says is never too small.
+ *   WHARF_BAD_DATA         NOT_ENCODABLE: the codec has no stream for that source, which is no
+ * whole number of the parameter's units, holds a value that is none of its, or is larger than a
+ * stream can be. WHARF_OK               in_nbytes is the source's size, out_nbytes the stream's.
+ * and, in both cases, WHARF_NO_MEMORY; a daemon's job also those of wharf_decompress that are about
+ * daemons.
+ */
+int wharf_compress(struct wharf *wharf, const struct wharf_job *job,
+                   struct wharf_outcome *ret_outcome);
+
+/*
+ * wharf_compress_bound: the size of a destination that is large enough for any source of
+ * job->in_nbytes with the job's codec, parameter, encoder and level, in a daemon and without one.
+ * Nothing else of the job is looked at.  Has no handle; safe from any thread.
+ * Returns 0 with *ret_nbytes, -EINVAL (an argument is NULL, there is no such codec or parameter, or
+ * the size cannot be), -E2BIG or -ENOMEM.
+ */
+int wharf_compress_bound(const struct wharf_job *job, size_t *ret_nbytes);
+
+/*
  * wharf_submit: hands jobs in.  Does not block.  Each one's source and destination lie whole in
  * one piece of the arena or of registered memory.
  *   jobs         n_jobs of them, each with the same struct_nbytes; not kept.
@@ -596,6 +646,8 @@ int wharf_decompress(struct wharf *wharf, const struct wharf_job *job,
  *   -EAGAIN      max_jobs are in flight: take completions first
  *   -EFAULT      source or destination are not in the arena or registered, or the destination is
  *                registered READ_ONLY, or the source is GPU memory and the daemon too old for that
+ *   -EOPNOTSUPP  the job compresses, and the daemon does not.  Where the daemon is replaced by one
+ *                that does not while the job is in flight, it ends with REQUEST_FLAGS
  * Everything else that can be wrong with a job is its completion's result, as in wharf_decompress.
  */
 int wharf_submit(struct wharf *wharf, const struct wharf_job *jobs, unsigned n_jobs);
@@ -624,10 +676,12 @@ struct wharf_batch {
                                                until the completion is taken */
     uint32_t n_chunks;                      /* at least 1 */
     uint32_t reserved;                      /* 0 */
+    uint32_t encoder;                       /* as in struct wharf_job */
+    uint32_t level;
 };
 #define WHARF_BATCH_INIT                                                                           \
     {                                                                                              \
-        sizeof(struct wharf_batch), WHARF_CODEC_STORED, 0, 0, 0, 0, 0, NULL, NULL, 0, 0            \
+        sizeof(struct wharf_batch), WHARF_CODEC_STORED, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0      \
     }
 
 /*

@@ -59,6 +59,12 @@ int wharf_encoder_choose(const struct wharf_codec_ops *ops,
     return 0;
 }
 
+uint32_t wharf_encoder_number(const struct wharf_codec_ops *ops,
+                              const struct wharf_encoder_row *row)
+{
+    return row->number ? row->number : (uint32_t)(row - ops->encoder_rows) + 1;
+}
+
 int wharf_codec_may_yield(const struct wharf_codec_ops *ops, uint64_t in_nbytes,
                           uint64_t out_nbytes)
 {

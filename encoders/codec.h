@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "encoders/wharf_codec.h"
+#include "proto/wharf_job.h"
 #include "proto/wharf_result.h"
 
 /* What a decoder asks whether to go on (decode_poll.h): `ask` returns WHARF_OK, or the result to
@@ -71,6 +72,8 @@ struct wharf_encoder_row {
     int level_min;
     int level_max;
     int level_default;
+    /* By which jobs name it (wharf_encoder_number); 0: one more than its place in the list. */
+    uint16_t number;
 };
 
 /* Settings of an encoder.  `name` chooses between several for one codec; NULL is the default. */
@@ -83,9 +86,9 @@ struct wharf_encoder_options {
 
 /*
  * Where a codec's folder has both NAME_encode.c and NAME_encode_plain.c, the first is that of
- * programs that encode, such as the command, and wants a library; the second that of libwharf and
- * wharfd, which are not to load one.  Their rows differ, so a name or level that only the other has
- * is -EINVAL.
+ * programs that encode, such as the command and wharfd, and wants a library; the second that of
+ * libwharf, which is not to load one.  Their rows differ, so a name or level that only the other
+ * has is -EINVAL.
  *
  * An encoder is made once and used for many chunks, by one thread at a time.
  *   new     0, -EINVAL (no such encoder, level or parameter), -ENOMEM.  `options` may be NULL.
@@ -167,6 +170,10 @@ bool wharf_codec_has_types(const struct wharf_codec_ops *ops);
 int wharf_encoder_choose(const struct wharf_codec_ops *ops,
                          const struct wharf_encoder_options *options,
                          const struct wharf_encoder_row **ret_row, int *ret_level);
+
+/* The number of a row of this codec: the same in all programs that have the encoder. */
+uint32_t wharf_encoder_number(const struct wharf_codec_ops *ops,
+                              const struct wharf_encoder_row *row);
 
 /* Whether in_nbytes of this codec's data could decode to out_nbytes. */
 int wharf_codec_may_yield(const struct wharf_codec_ops *ops, uint64_t in_nbytes,

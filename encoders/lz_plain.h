@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lz_plain.h: what the plain encoders of lz4 and snappy share: they need no library, so they are
- * what libwharf and wharfd have, which decode.  They find the last place where the same four bytes
- * stood and look no further, so their output is larger than that of liblz4 and libsnappy, which the
- * command has.
+ * what libwharf has, of which most programs only want that it decodes.  They find the last place
+ * where the same four bytes stood and look no further, so their output is larger than that of
+ * liblz4 and libsnappy, which the command and wharfd have.
  */
 #ifndef WHARF_ENCODERS_LZ_PLAIN_H
 #define WHARF_ENCODERS_LZ_PLAIN_H

@@ -72,6 +72,37 @@ enum wharf_rle_type {
 };
 
 /*
+ * Encoders, as jobs that compress name them; 0 is the first of a codec's.  The codecs that are not
+ * here have one encoder, 1.  Levels: libdeflate 1 to 12, zlib 1 to 9 (both 6 by default), rans 8 to
+ * 16 (bits of its model; 11), in a daemon lz4 1 to 12 (1) and zstd 1 to 22 (3); others have none.
+ */
+enum wharf_deflate_encoder_number { /* of deflate, zlib and gzip */
+                                    WHARF_DEFLATE_BY_LIBDEFLATE = 1,
+                                    WHARF_DEFLATE_BY_ZLIB = 2,
+};
+enum wharf_line_encoder_number { /* of bdi, fpc, cpack and best: the size of a line */
+                                 WHARF_LINES_OF_128 = 1,
+                                 WHARF_LINES_OF_64 = 2,
+                                 WHARF_LINES_OF_32 = 3,
+};
+enum wharf_palette_encoder_number { /* of palette, with lines of 128 bytes; of 64: 1 more; of 32: 2
+                                     */
+                                    WHARF_PALETTE_BF16 = 1,
+                                    WHARF_PALETTE_F16 = 4,
+                                    WHARF_PALETTE_E4M3 = 7,
+                                    WHARF_PALETTE_E5M2 = 10,
+};
+enum wharf_blosc_encoder_number { /* of blosc: what is shuffled, with elements of so many bytes */
+                                  WHARF_BLOSC_SHUFFLE_4 = 1,
+                                  WHARF_BLOSC_SHUFFLE_2 = 2,
+                                  WHARF_BLOSC_SHUFFLE_8 = 3,
+                                  WHARF_BLOSC_BITSHUFFLE_4 = 4,
+                                  WHARF_BLOSC_BITSHUFFLE_2 = 5,
+                                  WHARF_BLOSC_BITSHUFFLE_8 = 6,
+                                  WHARF_BLOSC_BYTES = 7,
+};
+
+/*
  * The parameter of blosc: 0 for a chunk of Blosc 1 or 2; one of these with the size of an element
  * added, 1 to 255 bytes, for the framing of bitshuffle's HDF5 filter, which does not say it.
  */

@@ -15,8 +15,8 @@ extern "C" {
 #endif
 
 /*
- * Flags of a job.  They are looked at after a decode that was otherwise good, in this order,
- * and the first that is not met gives the job's outcome.  Its bit_offset is the end of the
+ * Flags of a job.  The first three are looked at after a decode that was otherwise good, in this
+ * order, and the first that is not met gives the job's outcome.  Its bit_offset is the end of the
  * stream: eight times the number of source bytes that the stream took.
  */
 enum wharf_job_flag {
@@ -27,9 +27,20 @@ enum wharf_job_flag {
     /* The output has the CRC-32 that the job gives; else BAD_CHECKSUM, JOB_CHECKSUM.  It is the
      * CRC-32 of gzip, zlib and zip: reflected polynomial edb88320, of no bytes 0. */
     WHARF_JOB_CHECKSUM = 1 << 2,
+    /* Not to decode: the source is compressed into one stream of the codec.  No other flag goes
+     * with it. */
+    WHARF_JOB_COMPRESS = 1 << 4,
 };
 #define WHARF_JOB_KNOWN_FLAGS                                                                      \
     ((uint32_t)(WHARF_JOB_EXACT_INPUT | WHARF_JOB_EXACT_OUTPUT | WHARF_JOB_CHECKSUM))
+
+/*
+ * Encoders, of jobs that compress.  A codec's own are numbered from 1 in the order in which
+ * wharf_codec.h names them; a level is the encoder's, from 1 on, and 0 its default.
+ */
+#define WHARF_ENCODER_DEFAULT 0u
+/* Of lz4, snappy and zstd, in libwharf alone: what it has without their libraries. */
+#define WHARF_ENCODER_PLAIN 255u
 
 /*
  * A job's parameter from here on is the number of a registered model, for codecs that have them;

@@ -68,6 +68,10 @@ enum wharf_reason {
                                          the job (or the container) gave is not that of the output */
     WHARF_REASON_STEP_BUDGET = 6,     /* INTERNAL: where a GPU's decoder stood when it had made more
                                          steps than any data can ask for */
+    WHARF_REASON_NOT_ENCODABLE = 8,   /* BAD_DATA: the first bit; no stream of the codec, as the
+                                         encoder writes it, gives the source of a job that
+                                         compresses: it is no whole number of units or larger than
+                                         a stream can hold, or a value is none of the parameter's */
 
     /* Deflate, RFC 1951: all BAD_DATA.  For errors in a block's header, the header's first bit
      * (BFINAL); for errors in a block's body, the first bit of the symbol, which is a literal or
@@ -162,6 +166,8 @@ enum wharf_reason {
     WHARF_REASON_REQUEST_OVERLAP = 139,   /* BAD_REQUEST: source and destination share bytes */
     WHARF_REASON_REQUEST_SIZE = 140,      /* BAD_REQUEST: larger than an object can be, or than
                                              the daemon or its GPU takes in one job */
+    WHARF_REASON_REQUEST_ENCODER = 142,   /* BAD_REQUEST: not an encoder of this codec, or not a
+                                             level of it */
 
     /* Limits of a daemon's for jobs that nothing but its GPU may run: QUOTA but for the last. */
     WHARF_REASON_GPU_LARGE = 144,      /* source and destination are more than it takes at once */
@@ -222,7 +228,10 @@ enum wharf_reason {
     WHARF_REASON_BROTLI_STREAM = 216, /* BAD_DATA: the byte up to which libbrotlidec had read */
 };
 
-/* What a decode ended with.  Every engine gives the same outcome for the same job. */
+/*
+ * What a job ended with.  Every engine gives the same outcome for the same stream.  Of a job that
+ * compresses in_nbytes is the source's size and out_nbytes the stream's, and bit_offset is 0.
+ */
 struct wharf_outcome {
     uint32_t result;     /* enum wharf_result */
     uint32_t reason;     /* enum wharf_reason; NONE when the result is OK */

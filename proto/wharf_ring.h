@@ -129,8 +129,8 @@ static inline uint32_t wharf_ring_mark_of(uint32_t index)
 enum wharf_opcode {
     /* 0 is no operation, so that zeroed memory is never a job. */
     WHARF_OP_NOOP = 1,   /* completes with OK */
-    WHARF_OP_DECODE = 2, /* one chunk */
-    WHARF_OP_BATCH = 3,  /* many chunks, by a table */
+    WHARF_OP_DECODE = 2, /* one chunk; with WHARF_JOB_COMPRESS it is compressed */
+    WHARF_OP_BATCH = 3,  /* many chunks, by a table; likewise */
     WHARF_OP_CANCEL = 4, /* this session's jobs in flight that have a given user_data */
 };
 
@@ -141,7 +141,7 @@ enum wharf_opcode {
  * A submission.  Members that an operation does not use are 0.
  *
  *            DECODE                BATCH                        CANCEL             NOOP
- *   source   the compressed bytes  the table: struct            src_offset is the
+ *   source   the bytes to take     the table: struct            src_offset is the
  *                                  wharf_chunk, n of them       user_data to cancel
  *   destination  the output        struct wharf_chunk_result,
  *                                  n of them, or dst_nbytes 0
@@ -163,7 +163,8 @@ struct wharf_submission {
     uint32_t checksum;   /* of a DECODE with WHARF_JOB_CHECKSUM: the CRC-32 of the output */
     uint32_t timeout_us; /* DEADLINE if it is not finished this long after the daemon accepted
                             it; 0 is no deadline, the most is 71 minutes */
-    uint32_t reserved;   /* 0 */
+    uint16_t encoder;    /* with WHARF_JOB_COMPRESS, one of the codec's, or 0; else 0 */
+    uint16_t level;      /* likewise, one of the encoder's, or 0 */
 };
 
 /*
@@ -255,7 +256,8 @@ WHARF_RING_AT(wharf_submission, src_region, 48);
 WHARF_RING_AT(wharf_submission, dst_region, 50);
 WHARF_RING_AT(wharf_submission, checksum, 52);
 WHARF_RING_AT(wharf_submission, timeout_us, 56);
-WHARF_RING_AT(wharf_submission, reserved, 60);
+WHARF_RING_AT(wharf_submission, encoder, 60);
+WHARF_RING_AT(wharf_submission, level, 62);
 WHARF_RING_SIZE(wharf_submission, WHARF_RING_ENTRY_NBYTES);
 
 WHARF_RING_AT(wharf_chunk, src_offset, 0);

@@ -53,10 +53,10 @@ $(BUILD)/tests/hostile_daemon_command_test: | $(CLI)
 $(BUILD)/tests/% $(BUILD)/fuzz/%: private ALL_LDFLAGS += $(test_linker)
 test_linker := $(if $(shell command -v ld.lld 2>/dev/null),-fuse-ld=lld)
 
-# The encoders that libwharf and the daemon have, by the same tests.
-PLAIN_ENCODE_TEST := $(BUILD)/tests/plain_encode_test
-unit_bin += $(PLAIN_ENCODE_TEST)
-$(PLAIN_ENCODE_TEST): $(call obj,tests/unit/encode_test.c) $(unit_main) $(TESTLIB) $(LIB_A)
+# The encoders that libwharf has, by the same tests.
+plain_tests := $(patsubst %,$(BUILD)/tests/plain_%_test,encode compress_here)
+unit_bin += $(plain_tests)
+$(plain_tests): $(BUILD)/tests/plain_%: $(BUILD)/obj/tests/unit/%.c.o $(unit_main) $(TESTLIB) $(LIB_A)
 	$(call program,$(LIBRARY_LIBS) -lcriterion)
 
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(TESTLIB) $(simt_a) $(ENCODING_LIB)

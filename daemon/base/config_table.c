@@ -241,6 +241,8 @@ const struct wharf_setting wharf_settings[] = {
      "Source plus destination of one chunk."},
     {"quota", "max_batch_chunks", COUNT, RELOADS, QUOTA(max_batch_chunks), "4096", 1, MiB, NULL,
      "Of one batch."},
+    {"quota", "max_compress", BYTES, RELOADS, QUOTA(max_compress_nbytes), "1M", 0, 16 * MiB, NULL,
+     "Source of one chunk that is compressed; 0: none are."},
 
     {"total", "owners", COUNT, RELOADS, DAEMON(totals.owners), "0", 0, 1 << 20, NULL,
      "For how many tenants a minimum of everything below is reserved; 0: 256, or as many as half "

@@ -193,6 +193,7 @@ void wharf_request_handle(struct wharf_connection *connection, const Wharf__Requ
 #define WHARF_FEATURE_MODELS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS)
 #define WHARF_FEATURE_MARKS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MARKS)
 #define WHARF_FEATURE_GPU_SOURCES ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_SOURCES)
+#define WHARF_FEATURE_COMPRESS ((uint64_t)1 << WHARF__FEATURE__FEATURE_COMPRESS)
 
 /* What to tell the client of memory that was not taken, by what wharf_segment_adopt returned; a
  * quota's text is wharf_tenant_charge's. */

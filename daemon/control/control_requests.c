@@ -52,6 +52,8 @@ static void fill_limits(const struct wharf_connection *connection, Wharf__Limits
     limits->max_jobs = (uint32_t)quota->max_jobs;
     limits->max_connections = (uint32_t)quota->max_connections;
     limits->max_models = (uint32_t)quota->max_models;
+    if (connection->features & WHARF_FEATURE_COMPRESS)
+        limits->max_compress_nbytes = quota->max_compress_nbytes;
     if (gpu_engine(connection) != WHARF_ENGINE_AUTO) {
         const struct wharf_config *config = &connection->server->config;
         limits->max_gpu_large_nbytes = config->gpu_large_nbytes;
@@ -138,6 +140,8 @@ static void handle_hello(struct wharf_connection *connection, uint32_t id,
     }
     uint64_t known = WHARF_FEATURE_MODELS | WHARF_FEATURE_MARKS;
 
+    if (connection->tenant->quota.max_compress_nbytes > 0)
+        known |= WHARF_FEATURE_COMPRESS;
     if (may_import(connection))
         known |= WHARF_FEATURE_GPU_MEMORY | WHARF_FEATURE_GPU_SOURCES;
     if (hello->required_features & ~known) {

@@ -17,6 +17,9 @@ struct wharf_session_options wharf_request_queue_options(const struct wharf_conn
         .n_models = (uint32_t)connection->told.max_models,
         .max_job_nbytes = connection->told.max_job_nbytes,
         .max_batch_chunks = connection->told.max_batch_chunks,
+        .max_compress_nbytes = connection->features & WHARF_FEATURE_COMPRESS
+                                   ? connection->told.max_compress_nbytes
+                                   : 0,
         .generation = connection->server->front.generation,
         .default_class = open->default_class ? (uint8_t)open->default_class : WHARF_CLASS_NORMAL,
         .engine = (uint8_t)open->engine,

@@ -2,6 +2,7 @@
 #include "daemon/core/engine_status.h"
 
 #include "daemon/core/front.h"
+#include "daemon/core/job.h"
 #include "daemon/core/queues.h"
 
 bool wharf_place_is_up(const struct wharf_front *front, uint32_t gpu)
@@ -54,4 +55,9 @@ bool wharf_place_may_import(const struct wharf_front *front)
         if (front->fleet.gpus[gpu].may_come)
             return true;
     return false;
+}
+
+bool wharf_place_gpu_codes(const struct wharf_front *front, const struct wharf_job *job)
+{
+    return !wharf_job_compresses(job) && front->fleet.gpu_codecs >> job->submission.codec & 1;
 }

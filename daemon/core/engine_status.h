@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct wharf_front;
+struct wharf_job;
 
 /* Whether its worker takes items. */
 bool wharf_place_is_up(const struct wharf_front *front, uint32_t gpu);
@@ -28,5 +29,8 @@ bool wharf_place_may_be_gpus(const struct wharf_front *front);
 
 /* Whether there is a GPU that takes clients' own memory, or will be. */
 bool wharf_place_may_import(const struct wharf_front *front);
+
+/* Whether GPUs can do what the job asks for: decode a codec that they have. */
+bool wharf_place_gpu_codes(const struct wharf_front *front, const struct wharf_job *job);
 
 #endif

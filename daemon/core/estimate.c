@@ -2,6 +2,7 @@
 #include "daemon/core/estimate.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* For looking up and checking one job. */
 #define CONSTANT_NS 1000u
@@ -21,6 +22,11 @@
  */
 #define START_WARP_NS_PER_KIB (100u * 1024u)
 #define MOST_WARP_NS_PER_KIB (1000u * 1000u * 1000u)
+
+/* Encoders': 10 MB/s to begin with, which is a thorough one's, and the slowest ones' on the worst
+ * data at most. */
+#define START_ENCODING_NS_PER_KIB (100u * 1024u)
+#define MOST_ENCODING_NS_PER_KIB (20u * 1000u * 1024u)
 
 /* Smaller samples tell more about the clock than about the codec. */
 #define LEAST_SAMPLE_NBYTES 4096u
@@ -53,6 +59,13 @@ void wharf_estimates_init(struct wharf_estimates *estimates, const uint32_t *ns_
     begin(estimates, ns_per_kib, START_NS_PER_KIB);
 }
 
+void wharf_estimates_init_encoding(struct wharf_estimates *estimates)
+{
+    estimates->least_ns_per_kib = LEAST_NS_PER_KIB;
+    estimates->most_ns_per_kib = MOST_ENCODING_NS_PER_KIB;
+    begin(estimates, NULL, START_ENCODING_NS_PER_KIB);
+}
+
 void wharf_estimates_init_device(struct wharf_estimates *estimates, const uint32_t *ns_per_kib)
 {
     estimates->least_ns_per_kib = LEAST_NS_PER_KIB;
@@ -62,7 +75,7 @@ void wharf_estimates_init_device(struct wharf_estimates *estimates, const uint32
 
 uint64_t wharf_estimate_at(uint32_t ns_per_kib, uint64_t in_nbytes, uint64_t out_nbytes)
 {
-    /* Sizes are below 2^41, prices below 2^17. */
+    /* Sizes are below 2^41 and prices below 2^17, but for encoders: below 2^25 and 2^25. */
     return CONSTANT_NS + (in_nbytes + out_nbytes) * ns_per_kib / 1024;
 }
 

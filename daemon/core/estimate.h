@@ -27,6 +27,9 @@ struct wharf_estimates {
 /* Of a processor.  ns_per_kib: what was measured there, 0 where nothing is known; NULL: nothing. */
 void wharf_estimates_init(struct wharf_estimates *estimates, const uint32_t *ns_per_kib);
 
+/* Of a processor that compresses, at whatever level: the slowest that was seen of late counts. */
+void wharf_estimates_init_encoding(struct wharf_estimates *estimates);
+
 /* Of a device's warp, from what was measured there: 0 where nothing is known. */
 void wharf_estimates_init_device(struct wharf_estimates *estimates, const uint32_t *ns_per_kib);
 

@@ -15,6 +15,7 @@
 #include "daemon/base/list.h"
 #include "daemon/core/batch.h"
 #include "daemon/core/queues.h"
+#include "proto/wharf_job.h"
 #include "proto/wharf_result.h"
 #include "proto/wharf_ring.h"
 
@@ -57,6 +58,11 @@ struct wharf_job {
     uint8_t stopped; /* WHARF_CANCELLED or WHARF_DEADLINE: nothing more of it is begun; else 0.
                         Read without the lock too. */
 };
+
+static inline bool wharf_job_compresses(const struct wharf_job *job)
+{
+    return job->submission.flags & WHARF_JOB_COMPRESS;
+}
 
 /* What an engine gets to do at once. */
 enum wharf_piece_kind {

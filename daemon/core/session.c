@@ -120,6 +120,7 @@ int wharf_session_new(const struct wharf_session_options *options, struct wharf_
     session->engine = options->engine;
     session->max_job_nbytes = options->max_job_nbytes;
     session->max_batch_chunks = options->max_batch_chunks;
+    session->max_compress_nbytes = options->max_compress_nbytes;
     session->socket = -1;
     session->c.fd = session->d.fd = -1;
     session->use = wharf_session_use(options);

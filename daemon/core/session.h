@@ -110,6 +110,8 @@ struct wharf_session {
                                 * before they were begun */
     uint64_t max_job_nbytes;   /* as its client was told */
     uint64_t max_batch_chunks; /* likewise */
+    /* likewise; 0: jobs that compress were not agreed on */
+    uint64_t max_compress_nbytes;
     struct wharf_lease *lease; /* the worker's that has it; NULL: none */
     struct wharf_lease *home;  /* the worker's that had it last, and refers to it */
     uint32_t n_recalls;        /* who needs it to have none */
@@ -154,6 +156,7 @@ struct wharf_session_options {
     uint32_t n_models;  /* likewise */
     uint64_t max_job_nbytes;
     uint64_t max_batch_chunks;
+    uint64_t max_compress_nbytes;
     uint64_t generation;
     uint8_t default_class;
     uint8_t engine;
@@ -195,5 +198,11 @@ struct wharf_session_model *wharf_session_model(struct wharf_session *session, u
 
 /* A place for one more region, or NULL. */
 struct wharf_region *wharf_session_region_place(struct wharf_session *session);
+
+/* What is known of how long such jobs take. */
+static inline struct wharf_estimates *wharf_job_estimates(const struct wharf_job *job)
+{
+    return wharf_tenant_estimates(job->session->tenant, job->submission.flags);
+}
 
 #endif

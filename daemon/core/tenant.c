@@ -284,6 +284,7 @@ static struct wharf_tenant *tenant_new(struct wharf_tenants *tenants, const char
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_tenant_init(&tenant->sched[i]);
     wharf_estimates_init(&tenant->estimates, tenants->cpu_ns_per_kib);
+    wharf_estimates_init_encoding(&tenant->encoding);
     for (unsigned i = 0; i < WHARF_MAX_GPUS; i++)
         wharf_gpu_costs_init(&tenant->gpu_costs[i], tenants->gpus[i].ns_per_kib,
                              tenants->gpus[i].latency_ns);

@@ -21,6 +21,7 @@
 #include "daemon/core/totals.h"
 #include "daemon/core/trial.h"
 #include "daemon/core/trip.h"
+#include "proto/wharf_job.h"
 
 /* Whether a tenant's jobs may be what ended the GPU's worker. */
 struct wharf_gpu_trust {
@@ -94,6 +95,7 @@ struct wharf_tenant {
     uint64_t active_weight; /* its weight when the first of them was */
     struct wharf_sched_tenant sched[WHARF_N_POOLS];
     struct wharf_estimates estimates;                 /* of a processor */
+    struct wharf_estimates encoding;                  /* likewise, for jobs that compress */
     struct wharf_gpu_costs gpu_costs[WHARF_MAX_GPUS]; /* of each GPU */
     struct wharf_trial trials[WHARF_N_CODECS];        /* of what passes most in a flood */
     struct wharf_tenant_stats stats;
@@ -245,5 +247,12 @@ void wharf_tenant_charge_anyway(struct wharf_tenant *tenant, const struct wharf_
 
 /* Gives back some or all of what was charged. */
 void wharf_tenant_give_back(struct wharf_tenant *tenant, const struct wharf_use *use);
+
+/* Of its jobs with these flags. */
+static inline struct wharf_estimates *wharf_tenant_estimates(struct wharf_tenant *tenant,
+                                                             uint32_t flags)
+{
+    return flags & WHARF_JOB_COMPRESS ? &tenant->encoding : &tenant->estimates;
+}
 
 #endif

@@ -51,7 +51,9 @@ static struct wharf_job *lone_job(struct wharf_front *front, uint64_t now_ns)
         wharf_place_n_for_cpu(front) != 1)
         return NULL;
     struct wharf_job *job = wharf_front_first(front, LONGEST_NS);
+    /* Encoders do not ask. */
     bool is_for_here = job && job->submission.opcode == WHARF_OP_DECODE &&
+                       !wharf_job_compresses(job) &&
                        job->session->engine != WHARF_ENGINE_REFERENCE &&
                        now_ns >= job->session->tenant->not_here_until_ns;
     return is_for_here ? job : NULL;

@@ -15,6 +15,7 @@
 #include "daemon/placement/place.h"
 #include "encoders/decode_job.h"
 #include "encoders/decode_poll.h"
+#include "encoders/encode_job.h"
 #include "proto/ring_ops.h"
 
 /* Chunks are mostly smaller.  A buffer for a larger one is not kept. */
@@ -67,22 +68,43 @@ static uint32_t copy_in(struct wharf_cpu_buffer *buffer, const struct wharf_piec
     return result;
 }
 
+/* What compresses the chunks of a piece: made for the first of them. */
+struct encoding {
+    struct wharf_encode_choice choice;
+    struct wharf_encoder *encoder;
+};
+
 /* A chunk on its way through a private buffer. */
 struct passage {
     struct wharf_cpu_buffer *buffer;
     struct wharf_piece_chunk *chunk;
+    struct encoding *encoding; /* NULL: it is decoded */
     bool reference;
-    uint32_t result; /* what the poll said before it was decoded */
+    size_t out_avail; /* of the chunk's, what the stream can need */
+    uint32_t result;  /* what the poll said before it was decoded */
     struct wharf_outcome outcome;
 };
 
-/* The reference engine calls libraries, which have memory of their own while they decode: what can
- * fail is done before and after that. */
+/*
+ * The reference engine and encoders call libraries, which have memory of their own meanwhile: what
+ * can fail is done before and after that.  Encoders also read what they have written.
+ */
+static bool has_own_output(const struct passage *passage)
+{
+    return passage->reference || passage->encoding;
+}
+
 static size_t buffer_nbytes(const struct passage *passage)
 {
-    const struct wharf_decode_job *job = &passage->chunk->job;
+    return passage->chunk->job.in_nbytes + (has_own_output(passage) ? passage->out_avail : 0);
+}
 
-    return job->in_nbytes + (passage->reference ? job->out_avail : 0);
+static void encode(const struct passage *passage, struct wharf_outcome *ret_outcome)
+{
+    const struct wharf_decode_job *job = &passage->chunk->job;
+    const struct wharf_encode_chunk chunk = {job->in, job->in_nbytes, job->out, passage->out_avail};
+
+    wharf_encode_chunk(&passage->encoding->choice, passage->encoding->encoder, &chunk, ret_outcome);
 }
 
 static void pass(void *context)
@@ -95,10 +117,13 @@ static void pass(void *context)
     if (passage->result != WHARF_OK)
         return;
     job->in = passage->buffer->data;
-    if (passage->reference)
+    if (has_own_output(passage))
         job->out = passage->buffer->data + job->in_nbytes;
-    wharf_decode_job_run(job, passage->reference, &passage->outcome);
-    if (passage->reference)
+    if (passage->encoding)
+        encode(passage, &passage->outcome);
+    else
+        wharf_decode_job_run(job, passage->reference, &passage->outcome);
+    if (has_own_output(passage))
         memcpy(out, job->out, passage->outcome.out_nbytes);
 }
 
@@ -125,15 +150,30 @@ static uint32_t run_in_large_buffer(struct wharf_front *front, struct wharf_tena
     return result;
 }
 
+/* The encoder is there.  A destination may be as large as it likes. */
+static size_t most_of_stream(const struct encoding *encoding, const struct wharf_decode_job *job)
+{
+    const struct wharf_encoder_ops *ops = wharf_codec_find(encoding->choice.codec)->ops->encoder;
+    size_t bound = ops->bound(encoding->encoder, job->in_nbytes);
+
+    return bound < job->out_avail ? bound : job->out_avail;
+}
+
 static void run_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
                       struct wharf_session *session, struct wharf_piece_chunk *chunk,
-                      const struct wharf_cpu_others *others, struct wharf_outcome *ret_outcome)
+                      struct encoding *encoding, const struct wharf_cpu_others *others,
+                      struct wharf_outcome *ret_outcome)
 {
     struct passage passage = {
         .buffer = buffer,
         .chunk = chunk,
+        .encoding = encoding,
         .reference = session->engine == WHARF_ENGINE_REFERENCE,
+        .out_avail = chunk->job.out_avail,
     };
+
+    if (encoding)
+        passage.out_avail = most_of_stream(encoding, &chunk->job);
 
     chunk->job.setting.poll = others->poll;
     chunk->job.setting.crew = others->crew;
@@ -144,13 +184,75 @@ static void run_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buffer
     *ret_outcome = result == WHARF_OK ? passage.outcome : (struct wharf_outcome){.result = result};
 }
 
+/* ---- compressing --------------------------------------------------------------------------- */
+
+static struct encoding encoding_of(const struct wharf_job *job)
+{
+    const struct wharf_submission *submission = &job->submission;
+
+    return (struct encoding){
+        .choice = {submission->codec, submission->parameter, submission->encoder,
+                   submission->level},
+    };
+}
+
+/* An encoder's memory is the tenant's, for as long as one chunk takes. */
+static void compress_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
+                           struct wharf_session *session, struct wharf_piece_chunk *chunk,
+                           struct encoding *encoding, const struct wharf_cpu_others *others,
+                           struct wharf_outcome *ret_outcome)
+{
+    struct wharf_use use = {.memory_nbytes = wharf_encode_memory_nbytes(chunk->job.in_nbytes)};
+
+    /* Encoders do not ask. */
+    uint32_t result = others->poll->ask(others->poll);
+    if (result == WHARF_OK && wharf_front_charge(front, session->tenant, &use, NULL) < 0)
+        result = WHARF_QUOTA;
+    if (result != WHARF_OK) {
+        *ret_outcome = (struct wharf_outcome){.result = result};
+        return;
+    }
+    if (encoding->encoder ||
+        wharf_encode_begin(&encoding->choice, &encoding->encoder, ret_outcome) == WHARF_OK)
+        run_chunk(front, buffer, session, chunk, encoding, others, ret_outcome);
+    wharf_front_give_back(front, session->tenant, &use);
+}
+
 /* ---- pieces -------------------------------------------------------------------------------- */
+
+/* What a piece is run with. */
+struct run {
+    struct wharf_front *front;
+    struct wharf_cpu_buffer *buffer;
+    const struct wharf_cpu_others *others;
+    struct encoding encoding;
+};
+
+/* Returns the engine, AUTO if nothing was run. */
+static uint32_t run_at(struct run *run, const struct wharf_piece *piece, uint32_t at,
+                       struct wharf_outcome *ret_outcome)
+{
+    struct wharf_session *session = piece->job->session;
+    struct wharf_piece_chunk chunk = wharf_piece_chunk_at(piece, at);
+
+    if (wharf_regions_need_gpu(chunk.source, chunk.destination) ||
+        wharf_place_is_refused(run->front, piece->job)) {
+        *ret_outcome = wharf_place_refusal(run->front, piece->job);
+        return WHARF_ENGINE_AUTO;
+    }
+    if (wharf_job_compresses(piece->job))
+        compress_chunk(run->front, run->buffer, session, &chunk, &run->encoding, run->others,
+                       ret_outcome);
+    else
+        run_chunk(run->front, run->buffer, session, &chunk, NULL, run->others, ret_outcome);
+    return wharf_session_cpu_engine(session);
+}
 
 void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
                    struct wharf_piece *piece, const struct wharf_cpu_others *others)
 {
     const struct wharf_job *job = piece->job;
-    uint32_t own = wharf_session_cpu_engine(job->session);
+    struct run run = {front, buffer, others, encoding_of(job)};
 
     piece->begun_ns = wharf_now_ns();
     for (uint32_t i = 0; i < piece->n_chunks; i++) {
@@ -159,17 +261,11 @@ void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
         /* What is left of a slice that was stopped is not begun. */
         if (piece->kind == WHARF_PIECE_SLICE)
             outcome.result = __atomic_load_n(&job->stopped, __ATOMIC_RELAXED);
-        if (outcome.result == WHARF_OK) {
-            struct wharf_piece_chunk chunk = wharf_piece_chunk_at(piece, i);
-            if (wharf_regions_need_gpu(chunk.source, chunk.destination) ||
-                wharf_place_is_refused(front, job)) {
-                outcome = wharf_place_refusal(front, job);
-            } else {
-                engine = own;
-                run_chunk(front, buffer, job->session, &chunk, others, &outcome);
-            }
-        }
+        if (outcome.result == WHARF_OK)
+            engine = run_at(&run, piece, i, &outcome);
         wharf_piece_take_outcome(piece, i, engine, &outcome);
     }
+    if (run.encoding.encoder)
+        wharf_encode_free(&run.encoding.choice, run.encoding.encoder);
     piece->ended_ns = wharf_now_ns();
 }

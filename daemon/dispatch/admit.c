@@ -16,6 +16,7 @@
 #include "daemon/placement/place_cost.h"
 #include "daemon/schedule/aside.h"
 #include "encoders/codec.h"
+#include "encoders/encode_job.h"
 #include "proto/wharf_job.h"
 
 /* ---- checks -------------------------------------------------------------------------------- */
@@ -85,7 +86,7 @@ static uint32_t check_places(struct wharf_session *session, const struct place *
 
 /* Likewise, and they are within the limit of one chunk. */
 static uint32_t check_chunk_places(struct wharf_session *session, const struct place *source,
-                                   const struct place *destination,
+                                   const struct place *destination, bool compresses,
                                    struct wharf_region **ret_source,
                                    struct wharf_region **ret_destination)
 {
@@ -93,18 +94,21 @@ static uint32_t check_chunk_places(struct wharf_session *session, const struct p
                                    ret_destination);
 
     /* Each is within a region: the sum does not wrap. */
-    if (!reason && source->nbytes + destination->nbytes > session->max_job_nbytes)
+    if (!reason && (source->nbytes + destination->nbytes > session->max_job_nbytes ||
+                    (compresses && source->nbytes > session->max_compress_nbytes)))
         reason = WHARF_REASON_REQUEST_SIZE;
     return reason;
 }
 
 uint32_t wharf_chunk_check(struct wharf_session *session, const struct wharf_chunk *chunk,
-                           struct wharf_region **ret_source, struct wharf_region **ret_destination)
+                           bool compresses, struct wharf_region **ret_source,
+                           struct wharf_region **ret_destination)
 {
     struct place source = {chunk->src_region, chunk->src_offset, chunk->src_nbytes};
     struct place destination = {chunk->dst_region, chunk->dst_offset, chunk->dst_nbytes};
 
-    return check_chunk_places(session, &source, &destination, ret_source, ret_destination);
+    return check_chunk_places(session, &source, &destination, compresses, ret_source,
+                              ret_destination);
 }
 
 /* Sizes of the table and of the results. */
@@ -135,7 +139,9 @@ static uint32_t check_memory(struct wharf_session *session,
     uint32_t reason;
 
     if (submission->opcode == WHARF_OP_DECODE)
-        return check_chunk_places(session, &source, &destination, ret_source, ret_destination);
+        return check_chunk_places(session, &source, &destination,
+                                  submission->flags & WHARF_JOB_COMPRESS, ret_source,
+                                  ret_destination);
     reason = check_batch_sizes(session, submission);
     if (reason)
         return reason;
@@ -165,13 +171,36 @@ struct names {
     struct wharf_session_model *model; /* likewise */
 };
 
-/* One of the codec's parameters, or the number of a model of it. */
+/* Of a job that compresses: the flags that go with that, and what encoder it wants. */
+static uint32_t check_flags(const struct wharf_session *session,
+                            const struct wharf_submission *submission)
+{
+    uint32_t known = WHARF_JOB_KNOWN_FLAGS;
+
+    if (submission->flags & WHARF_JOB_COMPRESS && session->max_compress_nbytes > 0)
+        known = WHARF_JOB_COMPRESS;
+    return submission->flags & ~known ? WHARF_REASON_REQUEST_FLAGS : WHARF_REASON_NONE;
+}
+
+static uint32_t check_encoder(const struct wharf_submission *submission)
+{
+    const struct wharf_encode_choice choice = {submission->codec, submission->parameter,
+                                               submission->encoder, submission->level};
+
+    if (submission->flags & WHARF_JOB_COMPRESS)
+        return wharf_encode_flaw(&choice);
+    return submission->encoder || submission->level ? WHARF_REASON_REQUEST_RESERVED
+                                                    : WHARF_REASON_NONE;
+}
+
+/* One of the codec's parameters, or, for decoders, the number of a model of it. */
 static uint32_t check_parameter(struct wharf_session *session,
                                 const struct wharf_submission *submission,
                                 const struct wharf_codec_ops *ops,
                                 struct wharf_session_model **ret_model)
 {
-    if (!ops->models || submission->parameter < WHARF_FIRST_MODEL)
+    if (!ops->models || submission->parameter < WHARF_FIRST_MODEL ||
+        submission->flags & WHARF_JOB_COMPRESS)
         return wharf_codec_unit_nbytes(ops, submission->parameter) ? WHARF_REASON_NONE
                                                                    : WHARF_REASON_REQUEST_PARAMETER;
     *ret_model = wharf_session_model(session, submission->parameter);
@@ -200,15 +229,17 @@ static uint32_t check_submission(struct wharf_session *session,
     const struct wharf_codec_row *codec = wharf_codec_find(submission->codec);
     if (!codec)
         return WHARF_REASON_REQUEST_CODEC;
-    if (submission->flags & ~WHARF_JOB_KNOWN_FLAGS)
-        return WHARF_REASON_REQUEST_FLAGS;
-    if (submission->job_class > WHARF_CLASS_BACKGROUND)
-        return WHARF_REASON_REQUEST_CLASS;
-    uint32_t reason = check_parameter(session, submission, codec->ops, &ret_names->model);
+    uint32_t reason = check_flags(session, submission);
     if (reason)
         return reason;
-    if (submission->reserved != 0 ||
-        (submission->opcode == WHARF_OP_BATCH && submission->checksum != 0))
+    if (submission->job_class > WHARF_CLASS_BACKGROUND)
+        return WHARF_REASON_REQUEST_CLASS;
+    reason = check_parameter(session, submission, codec->ops, &ret_names->model);
+    if (!reason)
+        reason = check_encoder(submission);
+    if (reason)
+        return reason;
+    if (submission->opcode == WHARF_OP_BATCH && submission->checksum != 0)
         return WHARF_REASON_REQUEST_RESERVED;
     return check_memory(session, submission, &ret_names->source, &ret_names->destination);
 }
@@ -229,8 +260,8 @@ static uint64_t estimate(const struct wharf_session *session,
 {
     if (submission->opcode == WHARF_OP_BATCH)
         return submission->src_nbytes / sizeof(struct wharf_chunk) * CHECK_ENTRY_NS;
-    return wharf_estimate_ns(&session->tenant->estimates, submission->codec, submission->src_nbytes,
-                             submission->dst_nbytes);
+    return wharf_estimate_ns(wharf_tenant_estimates(session->tenant, submission->flags),
+                             submission->codec, submission->src_nbytes, submission->dst_nbytes);
 }
 
 /*
@@ -328,7 +359,7 @@ static void use(struct wharf_job *job, const struct names *names)
 
 static bool is_plain(const struct wharf_session *session, const struct wharf_submission *submission)
 {
-    return submission->opcode == WHARF_OP_DECODE &&
+    return submission->opcode == WHARF_OP_DECODE && !(submission->flags & WHARF_JOB_COMPRESS) &&
            class_of(session, submission) == WHARF_CLASS_NORMAL && submission->timeout_us == 0;
 }
 

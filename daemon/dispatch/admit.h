@@ -24,7 +24,8 @@ struct wharf_session;
  * the regions of its source and destination, or the first reason to refuse it.
  */
 uint32_t wharf_chunk_check(struct wharf_session *session, const struct wharf_chunk *chunk,
-                           struct wharf_region **ret_source, struct wharf_region **ret_destination);
+                           bool compresses, struct wharf_region **ret_source,
+                           struct wharf_region **ret_destination);
 
 /*
  * For the worker that has the session to itself (lease.h), without the front lock: makes a job of a

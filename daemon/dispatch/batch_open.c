@@ -101,7 +101,8 @@ static bool take_entries(struct wharf_batch *batch, struct wharf_piece *piece,
         struct wharf_batch_entry *entry = &batch->entries[first + i];
         entry->chunk = chunks[i];
         uint32_t reason =
-            wharf_chunk_check(session, &entry->chunk, &entry->source, &entry->destination);
+            wharf_chunk_check(session, &entry->chunk, wharf_job_compresses(piece->job),
+                              &entry->source, &entry->destination);
         if (reason) {
             refuse(piece, WHARF_BAD_REQUEST, reason, first + i);
             return false;

@@ -30,8 +30,8 @@ static uint64_t estimate_chunk(const struct wharf_job *job, uint32_t index)
 {
     const struct wharf_chunk *chunk = &job->batch->entries[index].chunk;
 
-    return wharf_estimate_ns(&job->session->tenant->estimates, job->submission.codec,
-                             chunk->src_nbytes, chunk->dst_nbytes);
+    return wharf_estimate_ns(wharf_job_estimates(job), job->submission.codec, chunk->src_nbytes,
+                             chunk->dst_nbytes);
 }
 
 /* What a chunk of a batch, or a job of one chunk, takes on a processor and on a warp. */
@@ -288,7 +288,7 @@ static uint64_t charge(struct wharf_front *front, struct wharf_piece *piece, uin
 void wharf_front_going_on(struct wharf_front *front, struct wharf_piece *piece, uint64_t now_ns)
 {
     const struct wharf_submission *submission = &piece->job->submission;
-    struct wharf_estimates *estimates = &piece->job->session->tenant->estimates;
+    struct wharf_estimates *estimates = wharf_job_estimates(piece->job);
     uint64_t used_ns = now_ns - piece->begun_ns - piece->others_ns;
 
     if (used_ns <= piece->charged_ns)

@@ -35,8 +35,7 @@
 
 static bool is_for_gpu(const struct wharf_front *front, const struct wharf_job *job)
 {
-    return wharf_place_has_gpu(front, job->session->engine) &&
-           front->fleet.gpu_codecs >> job->submission.codec & 1 &&
+    return wharf_place_has_gpu(front, job->session->engine) && wharf_place_gpu_codes(front, job) &&
            (job->batch || job->submission.opcode != WHARF_OP_BATCH);
 }
 

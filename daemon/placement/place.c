@@ -123,7 +123,7 @@ static enum wharf_pool choose_for_gpu_memory(const struct wharf_front *front,
     *ret_why = WHARF_PLACED_GPU_MEMORY;
     if (!wharf_place_is_up(front, owner))
         return WHARF_POOL_NONE;
-    if (!(front->fleet.gpu_codecs >> job->submission.codec & 1))
+    if (!wharf_place_gpu_codes(front, job))
         return cpu_because(WHARF_PLACED_CODEC, ret_why);
     bool is_large = !is_small_enough(front, job);
     if (is_large && gpu->n_large == 0)
@@ -143,7 +143,7 @@ bool wharf_place_is_refused(const struct wharf_front *front, const struct wharf_
     uint32_t engine = __atomic_load_n(&front->fleet.gpu_engine, __ATOMIC_RELAXED);
 
     return job->session->engine == engine && engine != WHARF_ENGINE_AUTO && codecs &&
-           !(codecs >> job->submission.codec & 1);
+           (wharf_job_compresses(job) || !(codecs >> job->submission.codec & 1));
 }
 
 struct wharf_outcome wharf_place_refusal(const struct wharf_front *front,
@@ -191,7 +191,7 @@ static enum wharf_pool choose_why(const struct wharf_front *front, const struct 
     if (is_banned(job))
         return cpu_because(WHARF_PLACED_BANNED, ret_why);
     /* If the session wants the GPU alone, the CPU refuses it (wharf_place_is_refused). */
-    if (!(front->fleet.gpu_codecs >> job->submission.codec & 1))
+    if (!wharf_place_gpu_codes(front, job))
         return cpu_because(WHARF_PLACED_CODEC, ret_why);
     enum wharf_gpu_memory_state state = wharf_gpu_memory_anywhere(front, job);
     if (is_forced) {
@@ -224,7 +224,7 @@ static uint64_t backlog_of(const struct wharf_job *job)
     if (job->stopped || !job->batch)
         return job->estimate_ns;
     nbytes = job->batch->total_nbytes;
-    return wharf_estimate_ns(&job->session->tenant->estimates, job->submission.codec, nbytes, 0);
+    return wharf_estimate_ns(wharf_job_estimates(job), job->submission.codec, nbytes, 0);
 }
 
 static void place(struct wharf_front *front, struct wharf_job *job, bool at_front)

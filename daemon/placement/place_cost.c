@@ -124,7 +124,7 @@ void wharf_place_learn(struct wharf_front *front, const struct wharf_piece *piec
     /* What was stopped half-way tells nothing. */
     if (!job->stopped && !piece->is_crowded)
         wharf_estimates_learn(piece->warp_ns ? &tenant->gpu_costs[piece->gpu].warps
-                                             : &tenant->estimates,
+                                             : wharf_job_estimates(job),
                               codec, piece->source_nbytes, piece->capacity_nbytes,
                               piece->warp_ns ? piece->warp_ns : took_ns);
 }
@@ -171,7 +171,7 @@ struct wharf_next_chunk wharf_place_next_chunk(const struct wharf_job *job)
         next.in_nbytes = chunk->src_nbytes;
         next.out_nbytes = chunk->dst_nbytes;
     }
-    next.cpu_ns = wharf_estimate_mean_ns(&job->session->tenant->estimates, submission->codec,
+    next.cpu_ns = wharf_estimate_mean_ns(wharf_job_estimates(job), submission->codec,
                                          next.in_nbytes, next.out_nbytes);
     return next;
 }

@@ -190,7 +190,8 @@ void wharf_offer_count(const struct wharf_front *front, const struct wharf_piece
     bool is_any = piece->pool == WHARF_POOL_ANY, is_gpu = gpu != WHARF_OFFER_NO_GPU;
     enum wharf_placement why = (enum wharf_placement)piece->job->why;
     struct wharf_tenant *tenant = piece->job->session->tenant;
-    struct wharf_estimates *own = is_gpu ? &tenant->gpu_costs[gpu].warps : &tenant->estimates;
+    struct wharf_estimates *own =
+        is_gpu ? &tenant->gpu_costs[gpu].warps : wharf_job_estimates(piece->job);
     uint32_t codec = piece->job->submission.codec;
 
     if (piece->kind == WHARF_PIECE_OPEN || piece->job->stopped)

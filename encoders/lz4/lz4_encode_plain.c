@@ -8,7 +8,7 @@
 #include "encoders/lz_plain.h"
 
 const struct wharf_encoder_row wharf_lz4_encoder_rows[] = {
-    {.name = "plain"},
+    {.name = "plain", .number = WHARF_ENCODER_PLAIN},
     {.name = NULL},
 };
 
@@ -17,11 +17,12 @@ static int lz4_new(const struct wharf_encoder_options *options, struct wharf_enc
     return wharf_lz_plain_new(&wharf_lz4_codec, options, ret_encoder);
 }
 
-/* A literal length byte for 255 of them, a token, and a first length byte. */
+/* A literal length byte for 255 of them, a token, and a first length byte; but as much as liblz4's
+ * is said to take, so that one size is enough for both. */
 static size_t lz4_bound(const struct wharf_encoder *encoder, size_t in_nbytes)
 {
     (void)encoder;
-    return in_nbytes + in_nbytes / 255 + 2;
+    return in_nbytes + in_nbytes / 255 + 16;
 }
 
 static void put_length(struct wharf_lz_sink *sink, size_t n)

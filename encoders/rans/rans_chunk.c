@@ -38,7 +38,10 @@ struct wharf_encoder {
 };
 
 const struct wharf_encoder_row wharf_rans_encoder_rows[] = {
-    {"recoil", WHARF_RANS_MIN_NBITS, WHARF_RANS_MAX_NBITS, 11},
+    {.name = "recoil",
+     .level_min = WHARF_RANS_MIN_NBITS,
+     .level_max = WHARF_RANS_MAX_NBITS,
+     .level_default = 11},
     {.name = NULL},
 };
 

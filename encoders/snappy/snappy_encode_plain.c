@@ -11,7 +11,7 @@
 enum { MATCH_NBYTES_MAX = 64 };
 
 const struct wharf_encoder_row wharf_snappy_encoder_rows[] = {
-    {.name = "plain"},
+    {.name = "plain", .number = WHARF_ENCODER_PLAIN},
     {.name = NULL},
 };
 
@@ -23,11 +23,11 @@ static int new_encoder(const struct wharf_encoder_options *options,
 
 /* The length, and literals with a tag and four bytes.  A match of four bytes takes three, and with
  * the tag of 60 literals in front of it no more than they are; of 61 it is a byte in 65, which is
- * the worst. */
+ * the worst.  But as much as libsnappy asks for, so that one size is enough for both. */
 static size_t bound(const struct wharf_encoder *encoder, size_t in_nbytes)
 {
     (void)encoder;
-    return in_nbytes + in_nbytes / 65 + WHARF_SNAPPY_LENGTH_NBYTES_MAX + 5;
+    return in_nbytes + in_nbytes / 6 + 32;
 }
 
 static void put_number(struct wharf_lz_sink *sink, size_t n, unsigned n_bytes)

@@ -132,6 +132,7 @@ static void client_init(struct client *client, uint64_t id, const char *tenant_n
         .n_regions = 2,
         .max_job_nbytes = config.quota.max_job_nbytes,
         .max_batch_chunks = config.quota.max_batch_chunks,
+        .max_compress_nbytes = config.quota.max_compress_nbytes,
         .brought_fd = -1,
         .default_class = WHARF_CLASS_NORMAL,
     };

@@ -160,6 +160,7 @@ void test_front_client_init(struct test_front_client *client, uint64_t id, const
         .n_regions = 4,
         .max_job_nbytes = test_front_config.quota.max_job_nbytes,
         .max_batch_chunks = test_front_config.quota.max_batch_chunks,
+        .max_compress_nbytes = test_front_config.quota.max_compress_nbytes,
         .brought_fd = -1,
         .default_class = WHARF_CLASS_NORMAL,
         .engine = (uint8_t)test_front_engine,

@@ -32,7 +32,7 @@ static uint32_t judge(const struct test_session *session, const struct wharf_sub
         return WHARF_REASON_REQUEST_CLASS;
     if (!wharf_codec_unit_nbytes(wharf_codec_find(s->codec)->ops, s->parameter))
         return WHARF_REASON_REQUEST_PARAMETER;
-    if (s->reserved)
+    if (s->encoder || s->level)
         return WHARF_REASON_REQUEST_RESERVED;
     if (!is_range(session, s->src_region, s->src_offset, s->src_nbytes, 0) ||
         !is_range(session, s->dst_region, s->dst_offset, s->dst_nbytes, 1))

@@ -76,7 +76,7 @@ Test(wharfd_front, bad_requests_have_their_reasons_in_order, .init = test_front_
         .flags = 0x8000,
         .job_class = 4,
         .parameter = 1,
-        .reserved = 1,
+        .level = 1,
         .src_region = 3,
         .src_offset = MiB,
         .src_nbytes = 1,
@@ -99,7 +99,10 @@ Test(wharfd_front, bad_requests_have_their_reasons_in_order, .init = test_front_
     test_front_refused(&client, &s, WHARF_REASON_REQUEST_PARAMETER);
     s.parameter = 0;
     test_front_refused(&client, &s, WHARF_REASON_REQUEST_RESERVED);
-    s.reserved = 0;
+    s.level = 0;
+    s.encoder = 1;
+    test_front_refused(&client, &s, WHARF_REASON_REQUEST_RESERVED);
+    s.encoder = 0;
     test_front_refused(&client, &s, WHARF_REASON_REQUEST_REGION);
     s.src_region = 0;
     test_front_refused(&client, &s, WHARF_REASON_REQUEST_RANGE);
@@ -262,10 +265,10 @@ Test(wharfd_front, random_submissions_get_one_completion_each, .init = test_fron
         s.opcode = (uint8_t)test_random_below(&random, 6);
         s.codec %= 5;
         if (!test_random_one_in(&random, 8)) {
-            s.flags &= 7;
+            s.flags = test_random_one_in(&random, 4) ? WHARF_JOB_COMPRESS : s.flags & 7;
             s.job_class &= 3;
             s.parameter = 0;
-            s.reserved = 0;
+            s.encoder = s.level = 0;
             s.src_region = s.dst_region = 0;
             /* No job in flight writes where another one reads or writes: what comes of that is the
              * client's own race. */
