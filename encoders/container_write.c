@@ -31,15 +31,24 @@ int wharf_container_pack(uint32_t codec, uint32_t parameter, struct wharf_encode
                                        &payload_nbytes);
     if (rc < 0 && rc != -ENOSPC && rc != -EILSEQ)
         return rc;
-    *ret_packed = (struct wharf_container_packed){
-        .codec = rc == 0 ? codec : WHARF_CODEC_STORED,
-        .payload_nbytes = rc == 0 ? (uint32_t)payload_nbytes : raw_nbytes,
-        .raw_nbytes = raw_nbytes,
-        .parameter = rc == 0 ? parameter : 0,
-        .output_crc = wharf_crc32(0, raw, raw_nbytes),
-        .payload = rc == 0 ? buf : raw,
-    };
+    *ret_packed = wharf_container_take_packed(codec, parameter, raw, raw_nbytes, buf,
+                                              rc == 0 ? (uint32_t)payload_nbytes : 0);
     return 0;
+}
+
+struct wharf_container_packed wharf_container_take_packed(uint32_t codec, uint32_t parameter,
+                                                          const uint8_t *raw, uint32_t raw_nbytes,
+                                                          const uint8_t *payload,
+                                                          uint32_t payload_nbytes)
+{
+    return (struct wharf_container_packed){
+        .codec = payload_nbytes ? codec : WHARF_CODEC_STORED,
+        .payload_nbytes = payload_nbytes ? payload_nbytes : raw_nbytes,
+        .raw_nbytes = raw_nbytes,
+        .parameter = payload_nbytes ? parameter : 0,
+        .output_crc = wharf_crc32(0, raw, raw_nbytes),
+        .payload = payload_nbytes ? payload : raw,
+    };
 }
 
 /* Seals the frame and writes it with its payload and padding. */

@@ -56,6 +56,13 @@ int wharf_container_pack(uint32_t codec, uint32_t parameter, struct wharf_encode
                          const uint8_t *raw, uint32_t raw_nbytes, uint8_t *buf,
                          struct wharf_container_packed *ret_packed);
 
+/* The same of a chunk that was encoded elsewhere.  payload_nbytes is 0 where that made it no
+ * smaller, or could not be done; the chunk is stored then. */
+struct wharf_container_packed wharf_container_take_packed(uint32_t codec, uint32_t parameter,
+                                                          const uint8_t *raw, uint32_t raw_nbytes,
+                                                          const uint8_t *payload,
+                                                          uint32_t payload_nbytes);
+
 #define WHARF_CONTAINER_TOTAL_UNKNOWN UINT64_MAX
 
 /* 33 KiB.  All fields are the writer's own; n_chunks, raw_nbytes and file_nbytes may be read. */

@@ -102,6 +102,10 @@ static const char daemon_help[] =
     "      --socket PATH    through the daemon at PATH or not at all\n"
     "      --patience N     wait N seconds for a daemon that is away; default 10\n";
 
+static const char asked_daemon_help[] =
+    "      --socket PATH    through the daemon at PATH; without it in this process\n"
+    "      --patience N     wait N seconds for a daemon that is away; default 10\n";
+
 static const char quiet_help[] =
     "  -q, --quiet          no progress on the terminal, and no remarks\n";
 
@@ -167,7 +171,10 @@ static int print_help(const struct wharf_cli_command *command)
            works && !command->has_one_thread ? threads_help : "", works ? work_help : "",
            command->daemon == WHARF_CLI_DAEMON_MAY ? embedded_help : "",
            command->daemon == WHARF_CLI_DAEMON_MAY ? engine_help : "",
-           command->daemon == WHARF_CLI_DAEMON_NEVER ? "" : daemon_help, works ? quiet_help : "");
+           command->daemon == WHARF_CLI_DAEMON_NEVER   ? ""
+           : command->daemon == WHARF_CLI_DAEMON_ASKED ? asked_daemon_help
+                                                       : daemon_help,
+           works ? quiet_help : "");
     if (command->takes_codec)
         print_codecs();
     return wharf_cli_end_output();
@@ -308,6 +315,8 @@ static int check_demands(const struct wharf_cli_command *command,
                                    engine);
     if (options->embedded && command->daemon == WHARF_CLI_DAEMON_MUST)
         return wharf_cli_say_usage(command->name, "--embedded: this command is about a daemon");
+    if (command->daemon == WHARF_CLI_DAEMON_ASKED && is_daemons)
+        return wharf_cli_say_usage(command->name, "--engine %s: GPUs do not compress", engine);
     if (command->daemon == WHARF_CLI_DAEMON_NEVER && (options->socket || is_daemons))
         return wharf_cli_say_usage(
             command->name, "%s%s: this command works in this process alone, on the CPU",

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "clientlib/cli/commands.h"
+#include "clientlib/cli/daemon_pack.h"
 #include "clientlib/cli/each_file.h"
 #include "clientlib/cli/gzip_pack_pipe.h"
 #include "clientlib/cli/number.h"
@@ -24,6 +25,9 @@ enum { OPTION_ENCODER = WHARF_CLI_LONG_ONLY, OPTION_FORMAT, OPTION_TYPE };
 
 /* Blocks of BGZF are at most as large as bgzip's; smaller ones are mostly headers. */
 enum { MIN_BLOCK_NBYTES = 1 << 10 };
+
+/* What the arena takes for each of two pieces beyond their size. */
+enum { SLOT_MARGIN_NBYTES = 256 };
 
 /* A frame of zstd.  Smaller ones compress worse, larger ones make access to parts dearer. */
 enum { FRAME_NBYTES = 1 << 20, MIN_FRAME_NBYTES = 1 << 10 };
@@ -339,6 +343,22 @@ static int pack(struct wharf_cli_task *task, const void *own)
     return wharf_cli_gzip_pack_pipe(task, &settings->gzip);
 }
 
+/* Room for a chunk and its stream for each thread. */
+static int open_daemon(const struct settings *settings, const struct wharf_cli_options *options,
+                       struct wharf_cli_service *ret_service)
+{
+    size_t slot_nbytes = 2 * (size_t)settings->pack.chunk_nbytes + SLOT_MARGIN_NBYTES;
+
+    if (settings->format != FORMAT_WHARF)
+        return wharf_cli_say_usage("pack",
+                                   "a daemon compresses chunks of containers alone, and "
+                                   "this is format %s",
+                                   format_names[settings->format]);
+    int status = wharf_cli_service_open(options, options->n_threads, slot_nbytes, ret_service);
+    return status == WHARF_CLI_GO_ON ? wharf_cli_daemon_pack_check(ret_service, &settings->pack)
+                                     : status;
+}
+
 static int run(int argc, char **argv)
 {
     struct settings settings = {
@@ -351,8 +371,9 @@ static int run(int argc, char **argv)
         .type = -1,
     };
     struct wharf_cli_options options;
+    struct wharf_cli_service service = {.wharf = NULL};
     struct wharf_cli_each each = {
-        &wharf_cli_pack, &options,     NULL,        WHARF_CLI_PACKS,
+        &wharf_cli_pack, &options,     &service,    WHARF_CLI_PACKS,
         &settings,       default_name, say_no_name, pack,
     };
     struct wharf_cli_operands operands = {.n_max = argc};
@@ -363,7 +384,12 @@ static int run(int argc, char **argv)
     if (status != WHARF_CLI_GO_ON)
         return status;
     options.verbose = settings.verbose;
-    return wharf_cli_each_file(&each, argv + operands.first, operands.n);
+    if (options.socket)
+        status = open_daemon(&settings, &options, &service);
+    if (status == WHARF_CLI_GO_ON)
+        status = wharf_cli_each_file(&each, argv + operands.first, operands.n);
+    wharf_cli_service_close(&service);
+    return status;
 }
 
 const struct wharf_cli_command wharf_cli_pack = {
@@ -392,7 +418,7 @@ const struct wharf_cli_command wharf_cli_pack = {
             "  -k, --keep           as with gzip: IN stays anyway\n",
     .takes_codec = true,
     .writes_file = true,
-    .daemon = WHARF_CLI_DAEMON_NEVER,
+    .daemon = WHARF_CLI_DAEMON_ASKED,
     .own_options = own_options,
     .own_letters = "123456789",
     .take_option = take_option,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "clientlib/cli/daemon_pack.h"
 #include "clientlib/cli/pipeline.h"
 #include "encoders/container_write.h"
 
@@ -22,7 +23,8 @@ struct slot {
 
     unsigned n_packed;
     struct wharf_container_packed packed[SLOT_MAX_CHUNKS];
-    int pack_error; /* of the chunk behind them */
+    int pack_error;                               /* of the chunk behind them */
+    struct wharf_cli_daemon_pack_failure failure; /* if that was the daemon's */
 };
 
 struct pack_pipe {
@@ -55,6 +57,26 @@ static bool fill(void *context, void *slot_memory)
     return true;
 }
 
+static bool is_daemons(const struct pack_pipe *pipe)
+{
+    return pipe->task->service && pipe->task->service->wharf;
+}
+
+/* The next chunk of the slot, nbytes from `at` on. */
+static int pack_chunk(const struct pack_pipe *pipe, struct slot *slot, size_t at, uint32_t nbytes,
+                      unsigned worker)
+{
+    const struct wharf_cli_pack_settings *settings = pipe->settings;
+    struct wharf_container_packed *packed = &slot->packed[slot->n_packed];
+
+    if (is_daemons(pipe))
+        return wharf_cli_daemon_pack(pipe->task->service, settings, slot->raw + at, nbytes,
+                                     slot->payload + at, packed, &slot->failure);
+    return wharf_container_pack(settings->codec, settings->encoder.parameter,
+                                pipe->encoders[worker], slot->raw + at, nbytes, slot->payload + at,
+                                packed);
+}
+
 static void work(void *context, void *slot_memory, unsigned worker)
 {
     const struct pack_pipe *pipe = context;
@@ -63,14 +85,12 @@ static void work(void *context, void *slot_memory, unsigned worker)
     size_t at = 0;
 
     slot->n_packed = 0;
-    slot->pack_error = 0;
+    slot->pack_error = slot->failure.error = 0;
     while (at < slot->raw_nbytes && slot->pack_error == 0) {
         size_t left = slot->raw_nbytes - at;
         uint32_t nbytes = left < settings->chunk_nbytes ? (uint32_t)left : settings->chunk_nbytes;
 
-        slot->pack_error = wharf_container_pack(settings->codec, settings->encoder.parameter,
-                                                pipe->encoders[worker], slot->raw + at, nbytes,
-                                                slot->payload + at, &slot->packed[slot->n_packed]);
+        slot->pack_error = pack_chunk(pipe, slot, at, nbytes, worker);
         if (slot->pack_error == 0)
             slot->n_packed++;
         at += nbytes;
@@ -119,7 +139,10 @@ static bool drain(void *context, void *slot_memory)
     pipe->status = put_chunks(pipe, slot);
     if (pipe->status != WHARF_CLI_GOOD)
         return false;
-    if (slot->pack_error)
+    if (slot->failure.error)
+        pipe->status =
+            wharf_cli_task_daemon_error(pipe->task, slot->failure.error, slot->failure.text);
+    else if (slot->pack_error)
         pipe->status = wharf_cli_task_error(pipe->task, "cannot pack", slot->pack_error);
     else if (slot->read_error)
         pipe->status = wharf_cli_task_read_error(pipe->task, slot->read_error);
@@ -169,9 +192,10 @@ static int with_slots(struct pack_pipe *pipe)
     return status;
 }
 
+/* What a daemon compresses takes none. */
 static int make_encoders(struct pack_pipe *pipe, const struct wharf_encoder_ops *ops)
 {
-    for (unsigned i = 0; i < pipe->task->options->n_threads; i++) {
+    for (unsigned i = 0; !is_daemons(pipe) && i < pipe->task->options->n_threads; i++) {
         int r = ops->new (&pipe->settings->encoder, &pipe->encoders[i]);
 
         if (r < 0)
@@ -215,6 +239,10 @@ int wharf_cli_pack_pipe(struct wharf_cli_task *task, const struct wharf_cli_pack
     status = make_encoders(&pipe, ops);
     if (status == WHARF_CLI_GOOD)
         status = write_container(&pipe);
+    if (is_daemons(&pipe)) {
+        task->tally->through_daemon = true;
+        task->tally->engines |= 1u << WHARF_ENGINE_CPU;
+    }
     for (unsigned i = 0; i < n_encoders; i++)
         ops->free(pipe.encoders[i]);
     free(pipe.encoders);

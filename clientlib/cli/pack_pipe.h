@@ -16,7 +16,8 @@ struct wharf_cli_pack_settings {
     uint32_t chunk_nbytes;
 };
 
-/* Packs all of the input.  Returns the exit status. */
+/* Packs all of the input: through the daemon, if the task has a service with one.  Returns the exit
+ * status. */
 int wharf_cli_pack_pipe(struct wharf_cli_task *task,
                         const struct wharf_cli_pack_settings *settings);
 

@@ -216,4 +216,31 @@ test_small_quotas_make_it_slower_not_wrong() {
     WHARF_SOCKET=s "$WHARF" decode -c gzip < m.gz | cmp - data
 }
 
+test_pack_through_the_daemon_makes_the_same_file() {
+    local codec type
+    cat "$TOP"/clientlib/*.c > data
+    start_daemon '[quota]' 'max_compress = 256K'
+    for codec in $("$WHARF" pack --help | sed -n '/^codecs:/,$s/^  \([a-z0-9]*\) .*/\1/p'); do
+        type=
+        case $codec in rle1 | rle2) type="--type=u8" ;; esac
+        "$WHARF" pack -c "$codec" $type -fo here.whr data
+        "$WHARF" pack --socket s --report -c "$codec" $type -fo there.whr data 2> report
+        cmp here.whr there.whr
+        grep -q '"daemon":true' report
+    done
+    "$WHARF" pack -c zlib --encoder zlib -9 -b 64K < data > here.whr
+    "$WHARF" pack --socket s -c zlib --encoder zlib -9 -b 64K < data | cmp - here.whr
+    expect_status 2 "$WHARF" pack --socket s -b 512K -o no.whr data 2> message
+    grep -q 'at most 256.* max_compress' message
+    expect_status 2 "$WHARF" pack --socket s --format gzip -o no.gz data
+    expect_status 2 "$WHARF" pack --socket s --encoder zlib -l 0 -o no.whr data
+    expect_status 2 "$WHARF" pack --engine gpu -o no.whr data
+    expect_status 3 "$WHARF" pack --socket none -o no.whr data
+    kill_daemon
+    start_daemon '[quota]' 'max_compress = 0'
+    expect_status 4 "$WHARF" pack --socket s -o no.whr data 2> message
+    grep -q 'does not compress' message
+    test ! -e no.whr -a ! -e no.gz
+}
+
 run_tests

@@ -45,13 +45,13 @@ MARK = 4  # for each entry, behind all of them
 FIRST_ENTRY = 1024
 
 # Section 2's diagrams, in order of their bytes.
-SUBMISSION = struct.Struct('<BBHHHQQQQQHHIII')
+SUBMISSION = struct.Struct('<BBHHHQQQQQHHIIHH')
 COMPLETION = struct.Struct('<QHHBBHQQQQQII')
 CHUNK = struct.Struct('<QQIIIHH')
 CHUNK_RESULT = struct.Struct('<QIIHHBBH')
 SUBMISSION_MEMBERS = ('opcode job_class flags codec parameter user_data src_offset src_nbytes '
                       'dst_offset dst_nbytes src_region dst_region checksum timeout_us '
-                      'reserved').split()
+                      'encoder level').split()
 COMPLETION_MEMBERS = ('user_data result reason engine attempt flags bit_offset in_nbytes '
                       'out_nbytes queue_ns run_ns first_bad_chunk reserved').split()
 CHUNK_MEMBERS = 'src_offset dst_offset src_nbytes dst_nbytes checksum src_region dst_region'.split()
@@ -59,7 +59,7 @@ CHUNK_RESULT_MEMBERS = 'bit_offset in_nbytes out_nbytes result reason engine att
 
 OP_NOOP, OP_DECODE, OP_BATCH, OP_CANCEL = 1, 2, 3, 4
 CLASS_DEFAULT, CLASS_INTERACTIVE, CLASS_NORMAL, CLASS_BACKGROUND = range(4)
-JOB_EXACT_INPUT, JOB_EXACT_OUTPUT, JOB_CHECKSUM = 1, 2, 4
+JOB_EXACT_INPUT, JOB_EXACT_OUTPUT, JOB_CHECKSUM, JOB_COMPRESS = 1, 2, 4, 16
 WAIT_PACKET, WAIT_FUTEX = 1 << 32, 1 << 33
 FLAG_DRAINING, FLAG_FORFEITED = 1, 4
 COMPLETION_RESULTS = 1
@@ -67,6 +67,7 @@ COMPLETION_RESULTS = 1
 SEALS = 0x2 | 0x4  # F_SEAL_SHRINK, F_SEAL_GROW
 SEAL_WRITE, SEAL_FUTURE_WRITE = 0x8, 0x10
 FEATURE_GPU_MEMORY, FEATURE_MODELS, FEATURE_MARKS, FEATURE_GPU_SOURCES = 1, 1 << 2, 1 << 3, 1 << 4
+FEATURE_COMPRESS = 1 << 6
 MEMORY_KIND_GPU = 2
 F_ADD_SEALS, F_GET_SEALS = 1033, 1034
 SYS_FUTEX, FUTEX_WAIT = 202, 0
@@ -398,7 +399,8 @@ class Client:
         self.connection = Connection(self.path)
         try:
             self.hello = self.connection.hello(optional=FEATURE_MODELS | FEATURE_MARKS |
-                                               FEATURE_GPU_MEMORY | FEATURE_GPU_SOURCES)
+                                               FEATURE_GPU_MEMORY | FEATURE_GPU_SOURCES |
+                                               FEATURE_COMPRESS)
         except (Refused, Lost, ProtocolBroken):
             self.connection.close()
             raise
