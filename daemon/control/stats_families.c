@@ -13,6 +13,7 @@
 #include "daemon/core/stats.h"
 #include "daemon/core/totals.h"
 #include "daemon/gpu/gpus.h"
+#include "daemon/schedule/idle_work.h"
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
@@ -45,6 +46,10 @@ void wharf_stats_copy_daemon(const struct wharf_front *front, struct wharf_stats
     ret_daemon->n_workers = front->workers.n_workers;
     ret_daemon->n_busy = front->workers.n_short + front->workers.n_long;
     ret_daemon->n_queued = wharf_place_n_queued(front);
+    ret_daemon->n_idle_running = front->idle_work.n_running;
+    ret_daemon->n_idle_allowed = wharf_idle_work_allowed(front);
+    ret_daemon->n_idle_pieces = front->idle_work.n_pieces;
+    ret_daemon->n_idle_throttled = front->idle_work.n_throttled;
     ret_daemon->n_shared_chunks = front->workers.n_shared_chunks;
     ret_daemon->n_shared_ranges = front->workers.n_shared_ranges;
     ret_daemon->n_helped_ranges = front->workers.n_helped_ranges;
@@ -345,6 +350,16 @@ static void add_info(struct wharf_stats_page *page, const struct group *group)
           source->daemon.n_busy)                                                                   \
     VALUE(wharf_jobs_queued, GAUGE, OF_DAEMON, "Jobs that wait for an engine.",                    \
           source->daemon.n_queued)                                                                 \
+    VALUE(wharf_idle_work_running, GAUGE, OF_DAEMON,                                               \
+          "Threads that compress background jobs at present.", source->daemon.n_idle_running)      \
+    VALUE(wharf_idle_work_allowed, GAUGE, OF_DAEMON,                                               \
+          "Threads that may do so if nothing else waits.", source->daemon.n_idle_allowed)          \
+    VALUE(wharf_idle_work_pieces_total, COUNTER, OF_DAEMON,                                        \
+          "Pieces of background jobs that compress that were begun.",                              \
+          source->daemon.n_idle_pieces)                                                            \
+    VALUE(wharf_idle_work_throttled_total, COUNTER, OF_DAEMON,                                     \
+          "How often fewer threads were allowed, since a job waited.",                             \
+          source->daemon.n_idle_throttled)                                                         \
     VALUE(wharf_shared_chunks_total, COUNTER, OF_DAEMON,                                           \
           "Chunks that idle workers could help with.", source->daemon.n_shared_chunks)             \
     VALUE(wharf_shared_ranges_total, COUNTER, OF_DAEMON,                                           \
@@ -431,6 +446,12 @@ static void add_info(struct wharf_stats_page *page, const struct group *group)
     VALUE(gpu_memory_bytes, GAUGE, TENANT, "GPU memory that clients have registered.",             \
           row->used.gpu_nbytes)                                                                    \
     VALUE(pinned_bytes, GAUGE, TENANT, "Memory that is pinned for GPUs.", row->pinned_nbytes)      \
+    VALUE(compressed_chunks_total, COUNTER, TENANT, "Chunks that were to be compressed.",          \
+          row->stats.n_compressed)                                                                 \
+    VALUE(compressed_in_bytes_total, COUNTER, TENANT, "Bytes that were compressed.",               \
+          row->stats.compressed_in_nbytes)                                                         \
+    VALUE(compressed_out_bytes_total, COUNTER, TENANT, "Bytes that these became.",                 \
+          row->stats.compressed_out_nbytes)                                                        \
     VALUE(evicted_total, COUNTER, TENANT, "Arenas and regions unpinned to make room.",             \
           row->stats.n_evicted)                                                                    \
     VALUE(queue_entries, GAUGE, TENANT, "Entries of all queues.", row->used.n_jobs)                \

@@ -28,6 +28,7 @@ struct wharf_stats_daemon {
     const char *io;
     double uptime_s;
     uint64_t n_workers, n_busy, n_queued;
+    uint64_t n_idle_running, n_idle_allowed, n_idle_pieces, n_idle_throttled;
     uint64_t n_shared_chunks, n_shared_ranges, n_helped_ranges;
     uint64_t n_parted_chunks, n_parts, n_parts_refused;
     uint64_t pinned_nbytes;

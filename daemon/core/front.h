@@ -48,6 +48,15 @@ struct wharf_watching {
     uint64_t active_weight;    /* of tenants that have active sessions */
 };
 
+/* Work that only idle processors do: idle_work.h. */
+struct wharf_idle_work {
+    uint32_t n_running; /* pieces of it that workers have */
+    uint32_t n_fewer;   /* workers than there are that may have some, as many as that */
+    uint32_t n_calm;    /* pieces that ended since somebody waited */
+    uint64_t n_pieces;  /* begun */
+    uint64_t n_throttled;
+};
+
 struct wharf_front {
     pthread_mutex_t lock;
     struct wharf_loop *loop;
@@ -88,6 +97,7 @@ struct wharf_front {
     uint32_t n_called;
 
     struct wharf_worker_counts workers;
+    struct wharf_idle_work idle_work;
     bool nothing_fits; /* what is queued cannot be begun now */
 
     /* Looked at without the lock all the time, so on a cache line of their own. */

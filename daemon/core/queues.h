@@ -17,6 +17,7 @@ enum wharf_lane {
     WHARF_LANE_INTERACTIVE,
     WHARF_LANE_NORMAL,
     WHARF_LANE_BACKGROUND,
+    WHARF_LANE_IDLE, /* idle_work.h: background jobs that compress */
     WHARF_N_LANES,
 };
 

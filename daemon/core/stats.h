@@ -68,6 +68,8 @@ struct wharf_tenant_stats {
     uint64_t n_refused[WHARF_N_LIMITS]; /* connections, requests and jobs over this limit */
     uint64_t n_broken;                  /* connections that were ended for breaking the protocol */
     uint64_t n_doorbells;
+    uint64_t n_compressed; /* chunks of those of engines; and the bytes of those that were good */
+    uint64_t compressed_in_nbytes, compressed_out_nbytes;
     uint64_t n_evicted;                    /* arenas and regions that GPUs let go of for others */
     uint64_t n_placed[WHARF_N_PLACEMENTS]; /* chunks */
     uint64_t n_on_gpus[WHARF_MAX_GPUS];    /* likewise, that this GPU was given */

@@ -67,6 +67,8 @@ static void leave_out(struct wharf_cpu_worker *worker, struct wharf_piece *piece
  */
 static bool may_interrupt(const struct running *running, const struct wharf_job *job)
 {
+    if (job->lane == WHARF_LANE_IDLE)
+        return false;
     if (running->depth == 0 && job->lane == WHARF_LANE_INTERACTIVE)
         return true;
     for (; running; running = running->outer)

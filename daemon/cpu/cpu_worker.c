@@ -61,12 +61,13 @@ static unsigned take_hand(struct wharf_front *front, struct wharf_piece hand[MOS
     if (!wharf_front_next(front, most_ns(front), &hand[0]))
         return 0;
     const struct wharf_session *session = hand[0].job->session;
-    /* Orphans cannot be put back, and come one by one. */
-    while (n < MOST_IN_HAND && hand[n - 1].kind == WHARF_PIECE_CHUNK && front->retries.n == 0 &&
+    /* Orphans cannot be put back, and come one by one; so does what is to delay nobody. */
+    while (n < MOST_IN_HAND && hand[0].job->lane != WHARF_LANE_IDLE && hand[n - 1].kind == WHARF_PIECE_CHUNK && front->retries.n == 0 &&
            hand[n - 1].estimate_ns < left_ns && wharf_front_has_plenty(front)) {
         left_ns -= hand[n - 1].estimate_ns;
         struct wharf_job *job = wharf_front_first(front, left_ns);
-        if (!job || job->session != session || job->submission.opcode != WHARF_OP_DECODE)
+        if (!job || job->session != session || job->submission.opcode != WHARF_OP_DECODE ||
+            job->lane == WHARF_LANE_IDLE)
             break;
         wharf_front_take(front, job, &hand[n++]);
     }

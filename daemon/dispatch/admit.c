@@ -300,7 +300,7 @@ static enum wharf_lane choose_lane(struct wharf_front *front, struct wharf_job *
     uint8_t class = job->job_class;
 
     if (class == WHARF_CLASS_BACKGROUND)
-        return WHARF_LANE_BACKGROUND;
+        return wharf_job_compresses(job) ? WHARF_LANE_IDLE : WHARF_LANE_BACKGROUND;
     if (class != WHARF_CLASS_INTERACTIVE)
         return WHARF_LANE_NORMAL;
     refill_interactive(front, tenant, job->taken_ns);

@@ -17,6 +17,7 @@
 #include "daemon/placement/place.h"
 #include "daemon/placement/place_cost.h"
 #include "daemon/placement/place_pick.h"
+#include "daemon/schedule/idle_work.h"
 #include "daemon/schedule/sched.h"
 #include "proto/wharf_job.h"
 
@@ -164,8 +165,10 @@ void wharf_front_take(struct wharf_front *front, struct wharf_job *job,
                       struct wharf_piece *ret_piece)
 {
     struct appetite appetite = {chunk_cpu_ns, 0, front->config.slice_ns, MOST_CHUNKS};
-    uint64_t cpu_ns = cut_piece(front, job, wharf_now_ns(), &appetite, ret_piece);
+    uint64_t now_ns = wharf_now_ns();
+    uint64_t cpu_ns = cut_piece(front, job, now_ns, &appetite, ret_piece);
 
+    wharf_idle_work_taken(front, ret_piece, now_ns);
     charge_estimate(front, ret_piece, cpu_ns);
     wharf_place_took_by_cpu(front, ret_piece);
 }
@@ -314,6 +317,11 @@ static void balance_account(struct wharf_front *front, struct wharf_piece *piece
     stats->n_chunks += piece->n_chunks;
     stats->in_nbytes += piece->in_nbytes;
     stats->out_nbytes += piece->out_nbytes;
+    if (wharf_job_compresses(job)) {
+        tenant->stats.n_compressed += piece->n_chunks;
+        tenant->stats.compressed_in_nbytes += piece->in_nbytes;
+        tenant->stats.compressed_out_nbytes += piece->out_nbytes;
+    }
     wharf_place_learn(front, piece, took_ns);
 }
 
@@ -340,6 +348,7 @@ void wharf_front_put_back(struct wharf_front *front, const struct wharf_piece *p
 
     job->n_pieces--;
     session->n_pieces--;
+    wharf_idle_work_ended(front, job);
     wharf_sched_charge(&front->sched[piece->pool], job, -(int64_t)piece->charged_ns);
     job->begun_ns = 0;
     if (session->state == WHARF_SESSION_DEAD) {
@@ -361,6 +370,7 @@ void wharf_front_done(struct wharf_front *front, struct wharf_piece *piece)
 
     job->n_pieces--;
     session->n_pieces--;
+    wharf_idle_work_ended(front, job);
     if (piece->attempt > job->attempt)
         job->attempt = piece->attempt;
     balance_account(front, piece);

@@ -9,6 +9,7 @@
 #include "daemon/placement/place.h"
 #include "daemon/placement/place_cost.h"
 #include "daemon/placement/place_offer.h"
+#include "daemon/schedule/idle_work.h"
 #include "daemon/schedule/sched.h"
 
 /* Jobs whose memory is not what it was when they were queued that are moved at one pick. */
@@ -152,6 +153,8 @@ struct wharf_job *wharf_place_first_for_cpu(struct wharf_front *front, uint64_t 
     struct wharf_job *job = NULL;
 
     for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++) {
+        if (lane == WHARF_LANE_IDLE && !wharf_idle_work_may_begin(front))
+            break;
         struct wharf_job *own = wharf_sched_first_of_lane(&sched[WHARF_POOL_CPU], lane, most_ns);
         struct wharf_job *any = first_of_any_for_cpu(front, lane, most_ns);
         job = by_turns(own, any, front->cpu_lead_ns);
