@@ -7,7 +7,7 @@
 HDF5         ?= $(firstword $(wildcard /usr/include/hdf5/serial/H5PLextern.h /usr/include/H5PLextern.h))
 HDF5_DIR     := $(BUILD)/hdf5
 hdf5_names   := blosc lz4 bitshuffle zstd blosc2
-hdf5_shared  := $(call obj,$(patsubst %,clientlib/hdf5/hdf5_%.c,filter errors decode))
+hdf5_shared  := $(call obj,$(patsubst %,clientlib/hdf5/hdf5_%.c,plugin errors decode))
 hdf5_obj     := $(call obj,$(wildcard clientlib/hdf5/*.c))
 HDF5_FILTERS := $(hdf5_names:%=$(HDF5_DIR)/libwharf-h5-%.so)
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hdf5_blosc.c: filter 32001.  A chunk is one of Blosc 1, whose header says how much it holds. */
-#include "clientlib/hdf5/hdf5_filter.h"
+#include "clientlib/hdf5/hdf5_decode.h"
+#include "clientlib/hdf5/hdf5_errors.h"
 #include "encoders/blosc/blosc_format.h"
 #include "encoders/little_endian.h"
 #include "encoders/wharf_codec.h"

@@ -16,7 +16,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "clientlib/hdf5/hdf5_filter.h"
+#include "clientlib/hdf5/hdf5_decode.h"
+#include "clientlib/hdf5/hdf5_errors.h"
 #include "encoders/blosc/blosc_format.h"
 #include "encoders/little_endian.h"
 #include "encoders/wharf_codec.h"

@@ -6,11 +6,13 @@
  * large one looks for the daemon; what it cannot do, or does not answer in time, is decoded here
  * too.
  */
+#include "clientlib/hdf5/hdf5_decode.h"
+
 #include <inttypes.h>
 #include <pthread.h>
 #include <unistd.h>
 
-#include "clientlib/hdf5/hdf5_filter.h"
+#include "clientlib/hdf5/hdf5_errors.h"
 #include "clientlib/wharf.h"
 
 /* What is less is done sooner here. */

@@ -8,14 +8,14 @@
  * linked into, errors have no text, and memory is malloc's, which is what HDF5 asks of plugins
  * then.
  */
+#include "clientlib/hdf5/hdf5_errors.h"
+
 #include <H5Epublic.h>
 #include <H5Ipublic.h>
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "clientlib/hdf5/hdf5_filter.h"
 
 enum { MAX_TEXT_NBYTES = 512 };
 
@@ -24,6 +24,7 @@ typedef herr_t push_fn(hid_t stack, const char *file, const char *function, unsi
 
 /* Of the thread's caller: HDF5 may be there more than once. */
 static _Thread_local struct {
+    const char *filter;
     const void *base; /* of its object file */
     push_fn *push;
     const hid_t *error_class, *major, *minor;
@@ -63,10 +64,11 @@ static void find_functions(void *library)
     *(void **)&caller.set_stack = dlsym(library, "H5Eset_current_stack");
 }
 
-void wharf_hdf5_find_caller(const void *address)
+void wharf_hdf5_find_caller(const void *address, const char *name)
 {
     Dl_info about;
 
+    caller.filter = name;
     if (!dladdr(address, &about) || caller.base == about.dli_fbase)
         return;
     caller.push = NULL;
@@ -103,7 +105,7 @@ bool wharf_hdf5_fail(const char *format, ...)
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     hid_t stack = has_to_replace() ? caller.create_stack() : H5E_DEFAULT;
-    caller.push(stack, "libwharf", wharf_hdf5_filter.name, 0, *caller.error_class, *caller.major,
+    caller.push(stack, "libwharf", caller.filter, 0, *caller.error_class, *caller.major,
                 *caller.minor, "%s", text);
     if (stack > 0)
         caller.set_stack(stack);

@@ -7,7 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "clientlib/hdf5/hdf5_filter.h"
+#include "clientlib/hdf5/hdf5_decode.h"
+#include "clientlib/hdf5/hdf5_errors.h"
 #include "encoders/wharf_codec.h"
 
 enum {

@@ -5,7 +5,8 @@
  */
 #include <inttypes.h>
 
-#include "clientlib/hdf5/hdf5_filter.h"
+#include "clientlib/hdf5/hdf5_decode.h"
+#include "clientlib/hdf5/hdf5_errors.h"
 #include "clientlib/wharf.h"
 #include "encoders/wharf_codec.h"
 #include "encoders/zstd/zstd_scan.h"

@@ -135,7 +135,7 @@ test_stale_socket_is_told_from_a_missing_one() {
     start_daemon
     kill_daemon
     # What is left of a killed daemon may still answer for a moment.
-    until "$WHARF" doctor --socket s | grep -q 'nobody listens'; do sleep 0.02; done
+    until "$WHARF" doctor --socket s | has_line 'nobody listens'; do sleep 0.02; done
     doctor 3 --socket s
     says socket missing 's: nobody listens there' '^wharfd --socket s &$'
 }

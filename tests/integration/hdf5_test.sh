@@ -233,17 +233,17 @@ test_damaged_chunks_are_no_danger() {
     need_filters
     seq 1 3000 > data
     zstd -q < data > zstd.chunk
-    filter zstd damage 1500 zstd.chunk | grep -q ' bad$'
-    filter blosc damage 1500 "$vectors/blosc/ok/blosc1-zlib-2-4" | grep -q ' bad$'
+    filter zstd damage 1500 zstd.chunk | has_line ' bad$'
+    filter blosc damage 1500 "$vectors/blosc/ok/blosc1-zlib-2-4" | has_line ' bad$'
     "$frame" "$vectors/blosc/ok/zstd-delta-shuffle-8" > chunk
-    filter blosc2 damage 1500 chunk | grep -q ' bad$'
+    filter blosc2 damage 1500 chunk | has_line ' bad$'
     size=$(out_nbytes "$vectors/blosc/ok/blosc1-zlib-2-4")
     "$frame" "$vectors/blosc/ok/blosc1-zlib-2-4" "$((size / 4)),2" 3,2 2 > chunk
-    filter blosc2 damage 1500 chunk | grep -q ' bad$'
-    filter bitshuffle damage 1500 "$vectors/blosc/ok/bitshuffle-lz4-4-205-0" 0 4 4 0 2 | grep -q ' bad$'
+    filter blosc2 damage 1500 chunk | has_line ' bad$'
+    filter bitshuffle damage 1500 "$vectors/blosc/ok/bitshuffle-lz4-4-205-0" 0 4 4 0 2 | has_line ' bad$'
     filter bitshuffle damage 1000 data 0 4 4 0 0 > out
     { number 10000 8 && number 4096 4 && number 4096 4 && seq 5000 | head -c 12000; } > chunk
-    filter lz4 damage 1500 chunk | grep -q ' bad$'
+    filter lz4 damage 1500 chunk | has_line ' bad$'
 }
 
 test_writing_is_refused_with_what_to_do() {

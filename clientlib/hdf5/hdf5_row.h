@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hdf5_filter.h: what the filters for HDF5 share.  HDF5.md says how they are used.
+ * hdf5_row.h: what a filter for HDF5 is.  HDF5.md says how they are used.
  *
- * A filter is a shared library with one row and the parts that all have: hdf5_filter.c speaks to
+ * A filter is a shared library with one row and the parts that all have: hdf5_plugin.c speaks to
  * HDF5, hdf5_errors.c finds its functions, hdf5_decode.c is the way to libwharf.  Chunks and the
  * values that are stored with a filter come from a file, so they are hostile.
  */
-#ifndef WHARF_CLIENTLIB_HDF5_HDF5_FILTER_H
-#define WHARF_CLIENTLIB_HDF5_HDF5_FILTER_H
+#ifndef WHARF_CLIENTLIB_HDF5_HDF5_ROW_H
+#define WHARF_CLIENTLIB_HDF5_HDF5_ROW_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,35 +34,6 @@ struct wharf_hdf5_filter {
 
 /* Each library's own. */
 extern const struct wharf_hdf5_filter wharf_hdf5_filter;
-
-/* ---- hdf5_decode.c -------------------------------------------------------------------------- */
-
-/* One stream of a chunk. */
-struct wharf_hdf5_stream {
-    uint32_t codec;
-    uint32_t parameter;
-    size_t offset; /* in the chunk */
-    size_t nbytes;
-    uint8_t *out;
-    size_t out_nbytes;
-    size_t *ret_out_nbytes; /* NULL: it must be all of out_nbytes */
-};
-
-/* Decodes it through libwharf: the embedded engine for less than 1 MiB of output. */
-bool wharf_hdf5_decode(const struct wharf_hdf5_chunk *chunk,
-                       const struct wharf_hdf5_stream *stream);
-
-/* ---- hdf5_errors.c -------------------------------------------------------------------------- */
-
-/* Finds the HDF5 that called, by an address in its code.  Before all that follows. */
-void wharf_hdf5_find_caller(const void *address);
-
-/* Puts a text on HDF5's error stack.  False, for the caller to return. */
-__attribute__((format(printf, 1, 2))) bool wharf_hdf5_fail(const char *format, ...);
-
-/* Memory that the HDF5 that called frees, or has allocated. */
-void *wharf_hdf5_allocate(size_t nbytes);
-void wharf_hdf5_free(void *memory);
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 

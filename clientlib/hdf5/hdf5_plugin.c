@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hdf5_filter.c: the plugin's entry.  HDF5 asks each library of a folder what it is, and calls the
+ * hdf5_plugin.c: the plugin's entry.  HDF5 asks each library of a folder what it is, and calls the
  * filter of the one whose number a dataset has.
  *
  * Only decoding is offered.  HDF5 itself then refuses to make datasets with the filter, "Filter
@@ -8,7 +8,8 @@
  */
 #include <H5PLextern.h>
 
-#include "clientlib/hdf5/hdf5_filter.h"
+#include "clientlib/hdf5/hdf5_errors.h"
+#include "clientlib/hdf5/hdf5_row.h"
 
 /* A chunk of HDF5's has less. */
 #define MAX_CHUNK_NBYTES ((uint64_t)1 << 40)
@@ -36,7 +37,7 @@ static size_t filter(unsigned flags, size_t n_values, const unsigned values[], s
     struct wharf_hdf5_chunk chunk = {
         .in = *buf, .in_nbytes = nbytes, .values = values, .n_values = n_values};
 
-    wharf_hdf5_find_caller(__builtin_return_address(0));
+    wharf_hdf5_find_caller(__builtin_return_address(0), wharf_hdf5_filter.name);
     if (!(flags & H5Z_FLAG_REVERSE)) {
         wharf_hdf5_fail("wharf's filter %s decodes only: put another plugin for it first into "
                         "HDF5_PLUGIN_PATH to write",
