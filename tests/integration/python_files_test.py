@@ -6,7 +6,9 @@ Files are made by the command, by Python's own modules and by tests/lib/frame_fi
 """
 import gzip
 import io
+import mmap
 import os
+import pickle
 import random
 import struct
 import subprocess
@@ -340,6 +342,89 @@ def test_interpreters_end_while_files_are_read():
     for path in pack('whr'), pack('gz', '--format', 'bgzf'), pack('zst', '--format', 'zstd'):
         done = subprocess.run([sys.executable, '-c', ENDS, path], check=False, capture_output=True, timeout=300)
         assert done.returncode == 0, done
+
+
+def odd_values():
+    """Arguments that nobody should give, and pickles can."""
+    released = memoryview(b'released')
+    released.release()
+    loop = []
+    loop.append(loop)
+    return [None, -1, 0, 1, 1 << 40, 1 << 70, 0.5, float('nan'), b'', b'bytes', 'text', '\0', bytearray(100), released,
+            memoryview(bytes(100))[::2], loop, {}, (), lambda *_: None, lambda *_: b'x' * 100, object, len]
+
+
+def test_odd_arguments_do_no_harm():
+    """Each type, function and method of the extension module, as a hostile pickle may call them."""
+    module, chance, n = wharf._wharf, random.Random(4), 0
+    made = [module.inflater(), module.Stream('gzip'), module.Container(lambda *_: bytes(200), 500),
+            module.Container(lambda *_: None, 1 << 63), module.Client('embedded')]
+    for _ in range(4000):
+        thing = chance.choice([module, *made])
+        names = [name for name in dir(thing) if name not in ('_end', '_forked') and callable(getattr(thing, name))]
+        function, values = getattr(thing, chance.choice(names)), odd_values()
+        try:
+            function(*(chance.choice(values) for _ in range(chance.randrange(4))))
+            n += 1
+        except (Exception, SystemError):  # pylint: disable=broad-exception-caught
+            assert not isinstance(sys.exc_info()[1], (SystemError, RecursionError)), (function, sys.exc_info())
+    assert n > 100
+
+
+def test_pickles_make_nothing_half_made():
+    """What reduces to a call of object.__new__ or of a type without its arguments."""
+    for kind in (type(wharf._wharf.inflater()), wharf._wharf.Stream, wharf._wharf.Container, wharf._wharf.GzipIndex,
+                 wharf.Job, wharf.Memory):
+        name = f'{kind.__module__}\n{kind.__name__}\n'.encode()
+        for make in (b'c' + name + b'(tR.', b'c' + name + b')\x81.',
+                     b'ccopyreg\n_reconstructor\n(c' + name + b'c__builtin__\nobject\nNtR.'):
+            raises((TypeError, AttributeError, pickle.UnpicklingError, ImportError), pickle.loads, make)
+        stream = wharf._wharf.Stream('gzip')
+        raises(TypeError, pickle.dumps, stream)
+
+
+def test_buffers_cannot_go_away_during_a_call():
+    """Other threads try to shrink, release and close what is read and written."""
+    chance, packed = random.Random(5), gzip.compress(TEXT)
+    with tempfile.TemporaryFile() as file:
+        file.write(packed)
+        file.flush()
+        mapped = mmap.mmap(file.fileno(), len(packed), access=mmap.ACCESS_READ)
+        source, target, ends = bytearray(packed), bytearray(len(TEXT)), threading.Event()
+        view = memoryview(source)
+
+        def pull():
+            while not ends.is_set():
+                for attempt in (lambda: source.pop(), lambda: target.pop(), view.release, mapped.close):
+                    try:
+                        attempt()
+                        return
+                    except BufferError:
+                        pass
+
+        # Held from here on, so that it is the calls that race.
+        held = memoryview(mapped), memoryview(source), memoryview(target)
+        thread = threading.Thread(target=pull)
+        held[1].release()
+        thread.start()
+        try:
+            for _ in range(20):
+                given = chance.choice((mapped, view, source, packed))
+                n = chance.randrange(1, 100000)
+                try:
+                    if chance.randrange(2):
+                        assert wharf.decompress(given, 'gzip', out=target) == len(TEXT)
+                    else:
+                        inflater = wharf._wharf.inflater(31)
+                        inflater.feed(given)
+                        assert inflater.readinto(memoryview(target)[:n]) == n and target[:n] == TEXT[:n]
+                except (ValueError, BufferError) as error:
+                    assert not isinstance(error, wharf.DataError) or len(source) < len(packed), error
+        finally:
+            ends.set()
+            thread.join()
+            held[0].release()
+            held[2].release()
 
 
 def main():

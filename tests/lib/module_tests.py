@@ -23,7 +23,7 @@ def raises(kind, function, *args, **kwargs):
         function(*args, **kwargs)
     except kind as error:
         return error
-    raise AssertionError(f'{kind.__name__} was not raised')
+    raise AssertionError(f'{kind} was not raised')
 
 
 def in_child(function):

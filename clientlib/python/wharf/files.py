@@ -20,6 +20,8 @@ _HEAD_NBYTES = 66 << 10
 _INDEX_SUFFIX = '.whi'
 # Blocks that are decoded at once where a file is read in order.
 _BATCH_NBYTES = 2 << 20
+# Formats of which a whole file is what a chunk of the same name is.
+_WHOLE = ('gzip', 'zlib')
 # Longer ones are decoded as streams.
 _MAX_BLOCK_NBYTES = 64 << 20
 
@@ -187,7 +189,7 @@ class _StreamReader(ForwardReader):
 
     def __init__(self, source, format, is_empty=False):  # pylint: disable=redefined-builtin
         super().__init__(source)
-        self._format, self._is_empty = format, is_empty
+        self._format, self._is_nothing = format, is_empty
         self._begin()
 
     @property
@@ -197,14 +199,27 @@ class _StreamReader(ForwardReader):
     def _begin(self):
         self._file.seek(0)
         self._stream = _wharf.Stream(self._format)
+        self._is_over = self._is_nothing
 
     def _fill(self, view):
-        while not self._is_empty:
+        while not self._is_over:
             n = self._stream.readinto(view)
             if n or self._stream.eof:
                 return n
             self._stream.feed(self._file.read(BUFFER_NBYTES))
         return 0
+
+    def _decode_whole(self):
+        # What is bad is decoded again, for the bytes before the bad place.
+        if self._format not in _WHOLE or self._is_over or not self._file.seekable():
+            return None
+        data = self._file.read_at(0, self._file.nbytes())
+        try:
+            made = _wharf.decompress(data, self._format)
+        except _wharf.DataError:
+            return None
+        self._is_over = True
+        return made
 
     def close(self):
         if not self.closed:

@@ -60,6 +60,20 @@ class _Reader(ForwardReader):
             self._inflater.feed(data)
         return 0
 
+    def _decode_whole(self):
+        if self._had_member:
+            return None
+        data = self._rest + self._file.read()
+        try:
+            made = _wharf.decompress(data, 'gzip', exact_input=True)
+        except _wharf.DataError:
+            # Zeros are behind it, or it is bad: as it comes.
+            self._rest = data
+            return None
+        self.mtime = int.from_bytes(data[4:8], 'little')
+        self._had_member = True
+        return made
+
     def _inflate(self, view):
         try:
             return self._inflater.readinto(view)

@@ -36,6 +36,19 @@ class ForwardReader(io.RawIOBase):
         self._at += n
         return n
 
+    def readall(self):
+        """All that is left: of a file from its beginning in one piece, which needs no copies."""
+        if self._at == 0:
+            made = self._decode_whole()
+            if made is not None:
+                self._at = self._nbytes = len(made)
+                return made
+        return super().readall()
+
+    def _decode_whole(self):
+        """What all of the file gives, or None with nothing changed."""
+        return None
+
     def seek(self, offset, whence=io.SEEK_SET):
         if whence == io.SEEK_CUR:
             offset += self._at
