@@ -242,7 +242,7 @@ void wharf_connection_end_doomed(struct wharf_connection *connection)
 /*
  * With C, D and the arena, where the daemon made it, in this order.  The daemon keeps its own: the
  * arena's to be able to empty it, C's to see whether it was sealed, and those of both rings to see
- * when the client lets go of them (left_rings.h).
+ * when the client lets go of them (kept_rings.h).
  */
 static int send_with_session(struct wharf_connection *connection, const uint8_t *packet,
                              size_t nbytes)

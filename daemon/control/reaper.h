@@ -6,7 +6,7 @@
 #ifndef WHARF_DAEMON_CONTROL_REAPER_H
 #define WHARF_DAEMON_CONTROL_REAPER_H
 
-#include "daemon/control/left_rings.h"
+#include "daemon/core/left_rings.h"
 #include "daemon/core/segment.h"
 #include "daemon/core/session.h"
 #include "daemon/core/tenant.h"

@@ -48,7 +48,7 @@ struct wharf_server {
 
     struct wharf_list listeners;
     struct wharf_list connections;
-    struct wharf_list left_rings; /* of sessions that are over (left_rings.h) */
+    struct wharf_list kept_rings; /* of sessions that are over (kept_rings.h) */
     struct wharf_list doomed;     /* connections that are ended when the loop's turn is over */
     uint64_t n_connections;
     unsigned n_reserved;      /* of these, with a reserved place (room.h) */

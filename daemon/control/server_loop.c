@@ -18,7 +18,7 @@
 #include "daemon/base/notify.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/gate.h"
-#include "daemon/control/left_rings.h"
+#include "daemon/control/kept_rings.h"
 #include "daemon/control/listener.h"
 #include "daemon/control/model.h"
 #include "daemon/control/model_requests.h"
@@ -385,7 +385,7 @@ int wharf_server_init(struct wharf_server *server, struct wharf_config *config)
     server->promise_fd = server->path_fd = -1;
     wharf_list_init(&server->listeners);
     wharf_list_init(&server->connections);
-    wharf_list_init(&server->left_rings);
+    wharf_list_init(&server->kept_rings);
     wharf_list_init(&server->doomed);
     wharf_machine_raise_open_files();
     int r = find_totals(&server->config, &totals, message, sizeof(message));
@@ -466,7 +466,7 @@ void wharf_server_deinit(struct wharf_server *server)
     wharf_undertaker_free(server->undertaker);
     wharf_model_maker_free(server->model_maker);
     wharf_reaper_free(server->reaper);
-    wharf_left_rings_free(server);
+    wharf_kept_rings_free(server);
     if (server->loop) {
         wharf_front_deinit(&server->front);
         wharf_loop_free(server->loop);

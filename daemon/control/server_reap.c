@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/control/server_reap.h"
 
+#include "daemon/control/kept_rings.h"
 #include "daemon/control/reaper.h"
 #include "daemon/control/server.h"
 #include "daemon/core/session.h"
@@ -64,7 +65,7 @@ void wharf_server_take_reaped(struct wharf_server *server)
     while (wharf_reaper_next(server->reaper, &reaped)) {
         struct wharf_use left = wharf_left_rings_use(&reaped.left);
         if (!wharf_use_is_nothing(&left))
-            wharf_left_rings_keep(server, reaped.tenant, &reaped.left);
+            wharf_kept_rings_add(server, reaped.tenant, &reaped.left);
         wharf_use_subtract(&reaped.use, &left);
         take_back(server, reaped.tenant, &reaped.use);
     }

@@ -62,7 +62,8 @@ static unsigned take_hand(struct wharf_front *front, struct wharf_piece hand[MOS
         return 0;
     const struct wharf_session *session = hand[0].job->session;
     /* Orphans cannot be put back, and come one by one; so does what is to delay nobody. */
-    while (n < MOST_IN_HAND && hand[0].job->lane != WHARF_LANE_IDLE && hand[n - 1].kind == WHARF_PIECE_CHUNK && front->retries.n == 0 &&
+    while (n < MOST_IN_HAND && hand[0].job->lane != WHARF_LANE_IDLE &&
+           hand[n - 1].kind == WHARF_PIECE_CHUNK && front->retries.n == 0 &&
            hand[n - 1].estimate_ns < left_ns && wharf_front_has_plenty(front)) {
         left_ns -= hand[n - 1].estimate_ns;
         struct wharf_job *job = wharf_front_first(front, left_ns);

@@ -73,18 +73,18 @@ static void leave_and_expect_a_limit(void (*leave)(void))
     test_wharfd_finish(&wharfd);
 }
 
-Test(wharfd_left_rings, rings_that_a_client_keeps_stay_charged)
+Test(wharfd_kept_rings, rings_that_a_client_keeps_stay_charged)
 {
     leave_and_expect_a_limit(leave_mapped);
 }
 
-Test(wharfd_left_rings, rings_in_a_reply_that_nobody_reads_stay_charged)
+Test(wharfd_kept_rings, rings_in_a_reply_that_nobody_reads_stay_charged)
 {
     leave_and_expect_a_limit(leave_unread);
 }
 
 /* The client lets go of one ring, which is given back, and later of the other one. */
-Test(wharfd_left_rings, each_ring_is_given_back_when_it_is_let_go_of)
+Test(wharfd_kept_rings, each_ring_is_given_back_when_it_is_let_go_of)
 {
     const double c_nbytes = wharf_ring_segment_nbytes(N_ENTRIES);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * left_rings.h: rings of sessions that are over, which their clients have not let go of.
+ * left_rings.h: rings of a session that is over, which its client has not let go of.
  *
  * The daemon made C and D and gave them their pages, so these are its own memory for as long as a
  * client has a descriptor or a mapping, or leaves the packet unread in which they came; and a
@@ -9,18 +9,17 @@
  * stay charged to the tenant, who could otherwise open and close queues until the machine has no
  * memory left, or the daemon can send no descriptors to anybody.
  *
- * The kernel says of an inode whether there is another opening, and not when the last one is gone.
- * So it is asked again and again, after as long as it has been asked.
+ * The kernel says of an inode whether there is another opening (wharf_segment_is_held).
  */
-#ifndef WHARF_DAEMON_CONTROL_LEFT_RINGS_H
-#define WHARF_DAEMON_CONTROL_LEFT_RINGS_H
+#ifndef WHARF_DAEMON_CORE_LEFT_RINGS_H
+#define WHARF_DAEMON_CORE_LEFT_RINGS_H
 
-#include "daemon/base/list.h"
+#include <stdbool.h>
+
 #include "daemon/core/segment.h"
+#include "daemon/core/totals.h"
 
-struct wharf_server;
 struct wharf_session;
-struct wharf_tenant;
 
 /* C and D, or one of them. */
 struct wharf_left_rings {
@@ -43,12 +42,8 @@ void wharf_left_rings_take(struct wharf_left_rings *left, struct wharf_session *
 /* What is charged for them, which was part of what the session was charged. */
 struct wharf_use wharf_left_rings_use(const struct wharf_left_rings *left);
 
-/* Keeps them until they are let go of, and their charge; this is an end of the tenant's that is
- * under way.  Out of memory both are given back at once. */
-void wharf_left_rings_keep(struct wharf_server *server, struct wharf_tenant *tenant,
-                           struct wharf_left_rings *left);
-
-/* Lets go of all. */
-void wharf_left_rings_free(struct wharf_server *server);
+/* Closes those that are not held any more, or all of them.  Returns what need not be charged any
+ * more. */
+struct wharf_use wharf_left_rings_let_go(struct wharf_left_rings *left, bool even_if_held);
 
 #endif
