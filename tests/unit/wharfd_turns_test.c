@@ -17,6 +17,7 @@
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
 #include "tests/lib/test_client.h"
+#include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 #include "tests/lib/test_worker.h"
 
@@ -519,4 +520,27 @@ Test(wharfd_turns, registration_does_not_wait_for_all_that_the_gate_was_asked_be
     close(fd);
     kill(gate, SIGCONT);
     expect_few_answers(client);
+}
+
+/* A client that rings with nothing in its ring is not listened to for a while, twice as long each
+ * time: its packets, of which a visit takes sixteen, last for longer than the holds between. */
+Test(wharfd_turns, doorbells_for_nothing_are_heard_ever_more_seldom)
+{
+    enum { N_DOORBELLS = 200, HOLDS_MS = 1 + 2 + 4 + 8 + 7 * 16 };
+    static const char byte;
+
+    test_wharfd_start_by(&wharfd, "auto", "");
+    struct test_client *observer = test_client_greeted(wharfd.socket);
+    struct test_client *client = test_client_start(wharfd.socket, 4, 4096);
+    test_process_stop(wharfd.pid);
+    for (unsigned i = 0; i < N_DOORBELLS; i++)
+        cr_assert_eq(send(client->fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL), 1);
+    uint64_t begun_ns = wharf_now_ns();
+    kill(wharfd.pid, SIGCONT);
+    cr_assert(
+        TEST_WAIT(test_client_metric(observer, "wharf_doorbells_total", "", NULL) >= N_DOORBELLS));
+    cr_assert_geq(wharf_now_ns() - begun_ns, HOLDS_MS * (uint64_t)WHARF_NS_PER_MS);
+    test_client_free(client);
+    test_client_free(observer);
+    test_wharfd_finish(&wharfd);
 }
