@@ -18,7 +18,8 @@
 
 /* Far more sessions than there is room for the rings of. */
 enum { N_ENTRIES = 1024, MOST_LEFT = 200 };
-#define LIMITS "[quota]\nmax_memory = 4M\n"
+#define LITTLE_MEMORY "[quota]\nmax_memory = 4M\n"
+#define FEW_DESCRIPTORS "[quota]\nmax_descriptors = 200\n"
 
 static struct test_wharfd wharfd;
 static struct test_client *left[MOST_LEFT];
@@ -58,15 +59,15 @@ static bool has_room(void)
     return r == 0;
 }
 
-static void leave_and_expect_a_limit(void (*leave)(void))
+static void leave_and_expect_a_limit(void (*leave)(void), const char *limits)
 {
-    test_wharfd_start_by(&wharfd, "auto", LIMITS);
+    test_wharfd_start_by(&wharfd, "auto", limits);
     for (n_left = 0; n_left < MOST_LEFT && has_room(); n_left++) {
         left[n_left] = test_client_greeted(wharfd.socket);
         leave();
     }
     cr_assert_lt(n_left, MOST_LEFT);
-    cr_assert_geq(n_left * wharf_ring_segment_nbytes(N_ENTRIES), 1 << 20);
+    cr_assert_gt(n_left, 10);
     while (n_left > 0)
         test_client_free(left[--n_left]);
     cr_assert(TEST_WAIT(has_room()));
@@ -75,12 +76,19 @@ static void leave_and_expect_a_limit(void (*leave)(void))
 
 Test(wharfd_kept_rings, rings_that_a_client_keeps_stay_charged)
 {
-    leave_and_expect_a_limit(leave_mapped);
+    leave_and_expect_a_limit(leave_mapped, LITTLE_MEMORY);
 }
 
 Test(wharfd_kept_rings, rings_in_a_reply_that_nobody_reads_stay_charged)
 {
-    leave_and_expect_a_limit(leave_unread);
+    leave_and_expect_a_limit(leave_unread, LITTLE_MEMORY);
+}
+
+/* With as many in flight as it may have files open, a daemon that is not root can send none to
+ * anybody: one user kept all others out. */
+Test(wharfd_kept_rings, descriptors_in_replies_that_nobody_reads_stay_charged)
+{
+    leave_and_expect_a_limit(leave_unread, FEW_DESCRIPTORS);
 }
 
 /* The client lets go of one ring, which is given back, and later of the other one. */
