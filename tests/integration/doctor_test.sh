@@ -21,31 +21,28 @@ add_gpu() {
     echo 0x030200 > root/sys/bus/pci/devices/0000:0"$1":00.0/class
 }
 
-# doctor STATUS OPTION...: of the machine below root; its report lies in `json`.
+# doctor STATUS OPTION...: of the machine below root, without a Python; its report lies in `json`.
 doctor() {
     local expected=$1
     shift
-    expect_status "$expected" "$WHARF" doctor --root "$PWD/root" --patience 1 --json "$@" > json
+    PATH=${DOCTORS_PATH-/none} expect_status "$expected" "$WHARF" doctor --root "$PWD/root" --patience 1 --json "$@" > json
 }
 
 # says CHECK STATE [FOUND [MEND]]: patterns of the report of that check.
 says() {
-    python3 - "$@" << 'EOS'
-import json
-import re
-import sys
-
-check, state, found, mend = (sys.argv[1:] + ['', ''])[:4]
-with open('json', encoding='utf-8') as file:
-    report = json.load(file)
-one, = [entry for entry in report['checks'] if entry['check'] == check]
-assert one['state'] == state, one
-assert re.search(found, one['found']), one
-assert re.search(mend, one['mend'] or ''), one
-# Whatever is wrong has a cost and a command.
-for entry in report['checks']:
-    assert (entry['state'] == 'ok') == (entry['costs'] is None) == (entry['mend'] is None), entry
-EOS
+    local one
+    one=$(tr '{' '\n' < json | grep "^\"check\":\"$1\",\"state\":\"$2\",")
+    [[ $one =~ \"found\":\"(.*)\",\"costs\":(.*),\"mend\":(.*)\}.* ]]
+    local found=${BASH_REMATCH[1]} costs=${BASH_REMATCH[2]} mend=${BASH_REMATCH[3]%%\}*}
+    # Whatever is wrong has a cost and a command.
+    if [ "$2" = ok ]; then
+        expect_text 'null null' "$costs $mend"
+    else
+        [[ $costs == \"?* && $mend == \"?* ]]
+    fi
+    mend=${mend#\"} mend=${mend%\"} mend=${mend//\\\\/\\}
+    grep -qE -- "${3:-}" <<< "$found" || { echo "$found"; return 1; }
+    grep -qE -- "${4:-}" <<< "$mend" || { echo "$mend"; return 1; }
 }
 
 test_all_is_well_beside_a_daemon() {
@@ -64,8 +61,8 @@ test_people_are_told_the_same_as_programs() {
     add_gpu 1
     echo 400 > root/proc/sys/vm/max_map_count
     doctor 3 --socket s
-    expect_status 3 "$WHARF" doctor --root "$PWD/root" --socket s > out
-    expect_status 3 "$WHARF" doctor --root "$PWD/root" --socket s -q > bad
+    PATH=/none expect_status 3 "$WHARF" doctor --root "$PWD/root" --socket s > out
+    PATH=/none expect_status 3 "$WHARF" doctor --root "$PWD/root" --socket s -q > bad
     python3 - << 'EOS'
 import json
 
@@ -318,6 +315,7 @@ test_gpus_that_are_expected_are_counted() {
 
 test_python_of_this_folder_is_not_run() {
     make_root
+    DOCTORS_PATH=$PATH
     mkdir wharf
     # shellcheck disable=SC2016 # Python's
     echo '__version__ = "0.0.1"; open("was-run", "w")' > wharf/__init__.py
