@@ -21,6 +21,9 @@
 #define DEFAULT_GROUP "wharf"
 #define WITHOUT_DAEMON "each program decodes in its own process, on CPUs alone, and no GPU is used"
 
+/* Where nobody else can put a socket in its place. */
+#define PRIVATE_DAEMON "wharfd --socket ~/.wharf.sock & export WHARF_SOCKET=~/.wharf.sock"
+
 /* ---- commands ------------------------------------------------------------------------------ */
 
 enum { QUOTED_NBYTES = 4 * 108 + 3 };
@@ -54,7 +57,9 @@ static void mend_by_start(const struct wharf_cli_doctor *doctor, struct wharf_cl
     if (obstacle->is_default && obstacle->has_service)
         wharf_cli_finding_mend(finding, "sudo systemctl start wharfd.socket");
     else if (obstacle->is_default)
-        wharf_cli_finding_mend(finding, "sudo apt install wharfd");
+        wharf_cli_finding_mend(finding, "%s",
+                               wharf_cli_doctor_has_program("wharfd") ? PRIVATE_DAEMON
+                                                                      : "sudo apt install wharfd");
     else
         wharf_cli_finding_mend(finding, "wharfd --socket %s &", quote(doctor->path, quoted));
 }
@@ -148,10 +153,7 @@ static void look_at_group(struct wharf_cli_doctor *doctor)
         finding = wharf_cli_doctor_note(doctor, "group", WHARF_CLI_HEALTH_MISSING,
                                         "the daemon serves the user %s alone", obstacle->owner);
         wharf_cli_finding_cost(finding, WITHOUT_DAEMON);
-        wharf_cli_finding_mend(finding,
-                               "wharfd --socket /tmp/wharf-%s.sock & export "
-                               "WHARF_SOCKET=/tmp/wharf-%s.sock",
-                               obstacle->user, obstacle->user);
+        wharf_cli_finding_mend(finding, PRIVATE_DAEMON);
         return;
     default:
         if (doctor->connect_error == 0)

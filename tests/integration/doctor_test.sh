@@ -204,7 +204,7 @@ test_group_is_told_by_the_socket() {
     # A daemon of root's own.
     chgrp root s
     expect_status 3 as_nobody ./wharf doctor --root "$PWD/root" --socket s --json > json
-    grep -q 'serves the user root alone' json
+    says group missing 'serves the user root alone' 'export WHARF_SOCKET=~/.wharf.sock$'
     # A folder that nobody may enter.
     mkdir -m 700 closed
     expect_status 3 as_nobody ./wharf doctor --root "$PWD/root" --socket closed/s --json > json
@@ -213,10 +213,14 @@ test_group_is_told_by_the_socket() {
 
 # What the service is given is not there yet.
 test_group_that_is_not_there_is_told() {
-    if getent group wharf > found; then skip 'this machine has the group'; fi
+    if getent group wharf > found || test -e /run/wharf; then skip 'this machine has the service'; fi
     make_root
     doctor 3
     says group warning 'there is no group wharf'
+    says socket missing '/run/wharf/wharfd.sock: there is none' '^sudo apt install wharfd$'
+    # What is there already is a daemon of one's own, where no other user can put a socket.
+    DOCTORS_PATH=$BUILD doctor 3
+    says socket missing '' '^wharfd --socket ~/.wharf.sock & export WHARF_SOCKET=~/.wharf.sock$'
 }
 
 test_limits_of_the_daemon_count() {
