@@ -53,7 +53,7 @@ enum wharf_class {
     WHARF_CLASS_DEFAULT = 0, /* what OpenQueueRequest said */
     WHARF_CLASS_INTERACTIVE = 1,
     WHARF_CLASS_NORMAL = 2,
-    WHARF_CLASS_BACKGROUND = 3,
+    WHARF_CLASS_BACKGROUND = 3, /* to compress: in idle time alone */
 };
 
 /* What runs jobs.  All engines give the same bytes and the same outcomes. */

@@ -8,7 +8,7 @@
 #ifndef WHARF_CLI_DAEMON_PACK_H
 #define WHARF_CLI_DAEMON_PACK_H
 
-#include "clientlib/cli/pack_pipe.h"
+#include "clientlib/cli/pack_settings.h"
 #include "clientlib/cli/service.h"
 #include "encoders/container_write.h"
 

@@ -8,13 +8,8 @@
 #ifndef WHARF_CLI_PACK_PIPE_H
 #define WHARF_CLI_PACK_PIPE_H
 
+#include "clientlib/cli/pack_settings.h"
 #include "clientlib/cli/task.h"
-
-struct wharf_cli_pack_settings {
-    uint32_t codec; /* enum wharf_codec */
-    struct wharf_encoder_options encoder;
-    uint32_t chunk_nbytes;
-};
 
 /* Packs all of the input: through the daemon, if the task has a service with one.  Returns the exit
  * status. */
