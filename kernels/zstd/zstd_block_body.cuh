@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * zstd_block_body.cuh: a compressed block: its headers, which all lanes read alike, in the order of
+ * zstd_format.h.
+ */
+#ifndef WHARF_KERNELS_ZSTD_ZSTD_BLOCK_BODY_CUH
+#define WHARF_KERNELS_ZSTD_ZSTD_BLOCK_BODY_CUH
+
+#include "kernels/zstd/zstd_sequences.cuh"
+#include "kernels/zstd/zstd_streams.cuh"
+
+namespace wharf
+{
+namespace zstd
+{
+
+/* How much output a block may still have, and what it is if there is more. */
+struct room {
+    uint32_t nbytes;
+    uint32_t reason;
+};
+
+WHARF_DEVICE room room_of_block(const state &st)
+{
+    room r = {st.block_max, WHARF_REASON_ZSTD_BLOCK_SIZE};
+    uint32_t content = st.content_nbytes - (st.n_out - st.frame_out);
+    if (content < r.nbytes)
+        r = {content, WHARF_REASON_ZSTD_CONTENT_SIZE};
+    if (st.out_avail - st.n_out < r.nbytes)
+        r = {st.out_avail - st.n_out, WHARF_REASON_OUTPUT_FULL};
+    return r;
+}
+
+/* For want of room: a content size is wrong at the frame's first byte. */
+WHARF_DEVICE failure fail_room(const state &st, uint32_t reason, uint32_t at)
+{
+    return {reason, reason == WHARF_REASON_ZSTD_CONTENT_SIZE ? st.frame_at : at};
+}
+
+/* ---- literals -------------------------------------------------------------------------------- */
+
+enum : uint32_t { LITERALS_RAW = 0, LITERALS_RLE = 1, LITERALS_TREE = 2, LITERALS_REPEAT = 3 };
+
+/* The header of a literals section. */
+struct literals {
+    bool is_good;
+    bool has_four_streams;
+    uint32_t type;
+    uint32_t header_nbytes;
+    uint32_t n;
+    uint32_t nbytes; /* behind the header */
+};
+
+/* One lane. */
+WHARF_DEVICE literals read_literals(const input_source &source, uint32_t at, uint32_t left)
+{
+    literals l = {};
+    uint32_t low = load_bytes(source, at), high = load_bytes(source, at + 4);
+    uint32_t form = low >> 2 & 3;
+    l.type = low & 3;
+    if (l.type < LITERALS_TREE) {
+        l.header_nbytes = form == 1 ? 2 : form == 3 ? 3 : 1;
+        l.n = form == 1 ? low >> 4 & 0xfff : form == 3 ? low >> 4 & 0xfffff : low >> 3 & 31;
+        l.nbytes = l.type == LITERALS_RLE ? 1 : l.n;
+        l.is_good = left >= l.header_nbytes && l.nbytes <= left - l.header_nbytes;
+        return l;
+    }
+    uint32_t nbits = form < 2 ? 10 : form == 2 ? 14 : 18, mask = (1u << nbits) - 1;
+    l.has_four_streams = form != 0;
+    l.header_nbytes = form < 2 ? 3 : form == 2 ? 4 : 5;
+    uint64_t sizes = ((uint64_t)high << 32 | low) >> 4;
+    l.n = (uint32_t)sizes & mask;
+    l.nbytes = (uint32_t)(sizes >> nbits) & mask;
+    l.is_good = left >= WHARF_ZSTD_MIN_TREE_SECTION && l.nbytes <= left - l.header_nbytes &&
+                (!l.has_four_streams || l.n >= WHARF_ZSTD_MIN_LITERALS_OF_FOUR);
+    return l;
+}
+
+/* One lane.  Its stream of four, whose jump table is at byte `at`; false: it is not good. */
+WHARF_DEVICE bool find_streams(const input_source &source, uint32_t at, uint32_t end,
+                               uint32_t out_at, uint32_t n, uint32_t which, stream &ret)
+{
+    if (end - at < WHARF_ZSTD_JUMP_TABLE_NBYTES)
+        return false;
+    uint32_t low = load_bytes(source, at), high = load_bytes(source, at + 4);
+    uint32_t first = low & 0xffff, second = first + (low >> 16), third = second + (high & 0xffff);
+    at += WHARF_ZSTD_JUMP_TABLE_NBYTES;
+    if (third > end - at)
+        return false;
+    uint32_t n_each = (n + 3) / 4;
+    uint32_t from = which == 0 ? 0 : which == 1 ? first : which == 2 ? second : third;
+    uint32_t to = which == 0 ? first : which == 1 ? second : which == 2 ? third : end - at;
+    ret = find_stream(source, at + from, at + to, out_at + n_each * which,
+                      which < 3 ? n_each : n - 3 * n_each);
+    return true;
+}
+
+/* collective.  The streams of literals at byte `at`, to `end`; the reason is NONE if they are
+ * good. */
+WHARF_DEVICE failure put_literals_coded(state &st, const literals &l, uint32_t log, uint32_t at,
+                                        uint32_t end, uint32_t out_at)
+{
+    stream mine;
+    uint32_t n_lanes = l.has_four_streams ? 8 : 32;
+    if (!l.has_four_streams)
+        mine = find_stream(st.source, at, end, out_at, l.n);
+    else if (!find_streams(st.source, at, end, out_at, l.n, lane_id() / 8, mine))
+        return {WHARF_REASON_ZSTD_STREAMS, at};
+    if (log <= QUICK_TREE_LOG && put_streams(st, mine, n_lanes, log, st.steps))
+        return {WHARF_REASON_NONE, 0};
+    for (unsigned lane = 0; lane < WARP_LANES; lane += n_lanes) {
+        stream one = {uniform(shfl(mine.begin, lane)), uniform(shfl(mine.top, lane)),
+                      uniform(shfl(mine.out_at, lane)), uniform(shfl(mine.n_literals, lane)),
+                      uniform(shfl((uint32_t)mine.is_there, lane)) != 0};
+        uint32_t reason = put_carefully(st, one, log, st.steps);
+        if (reason != WHARF_REASON_NONE)
+            return {reason, one.begin / 8};
+    }
+    return {WHARF_REASON_NONE, 0};
+}
+
+/* collective.  The tree, unless it is there, and the streams. */
+WHARF_DEVICE failure take_tree_literals(state &st, const literals &l, uint32_t section_at,
+                                        uint32_t out_at)
+{
+    uint32_t at = section_at + l.header_nbytes, end = at + l.nbytes;
+    uint32_t log;
+    if (l.type == LITERALS_TREE) {
+        tree_result tree = read_tree(st, at, end);
+        if (tree.nbytes == 0 || tree.nbytes == l.nbytes)
+            return {WHARF_REASON_ZSTD_TREE, at};
+        at += tree.nbytes;
+        log = tree.log;
+    } else {
+        log = restore_tree(st);
+    }
+    return put_literals_coded(st, l, uniform(log), uniform(at), end, out_at);
+}
+
+/* collective.  The literals section at st.at, which goes on behind it, in a block to byte `end`. */
+WHARF_DEVICE failure take_literals(state &st, sequences &q, uint32_t end)
+{
+    room r = room_of_block(st);
+    literals l = read_literals(st.source, st.at, end - st.at);
+    if (!l.is_good)
+        return {WHARF_REASON_ZSTD_LITERALS, st.at};
+    if (l.type == LITERALS_REPEAT && load(&st.keep->tree_log) == 0)
+        return {WHARF_REASON_ZSTD_TREE, st.at};
+    if (l.n > r.nbytes)
+        return fail_room(st, r.reason, st.at);
+    q.room = r.nbytes - l.n;
+    q.room_reason = r.reason;
+    q.literals = st.out;
+    uint32_t out_at = st.n_out + q.room;
+    q.end = out_at + l.n;
+    uint32_t payload = st.at + l.header_nbytes;
+    if (l.type == LITERALS_RAW) {
+        q.literals = st.source.aligned + payload - out_at;
+    } else if (l.type == LITERALS_RLE) {
+        output_stream out = {st.out, st.out_avail, out_at};
+        out.write_run<uint8_t>((uint8_t)load_bytes(st.source, payload), 0, l.n);
+    } else {
+        failure f = take_tree_literals(st, l, st.at, out_at);
+        if (f.reason != WHARF_REASON_NONE)
+            return f;
+    }
+    st.at = uniform(payload + l.nbytes);
+    return {WHARF_REASON_NONE, 0};
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+enum : uint32_t { MODE_USUAL = 0, MODE_ONE = 1, MODE_DESCRIBED = 2, MODE_REPEAT = 3 };
+
+/* collective.  s.counts from what was kept, or the other way. */
+WHARF_DEVICE void keep_counts(const state &st, unsigned k, uint32_t n_symbols, uint32_t log)
+{
+    for (unsigned i = lane_id(); i < 64; i += WARP_LANES)
+        store(&st.keep->counts[k][i], load(&st.s().counts[i]));
+    if (lane_id() == 0) {
+        store(&st.keep->n_symbols[k], n_symbols);
+        store(&st.keep->log[k], log);
+    }
+    syncwarp();
+}
+template <typename T>
+WHARF_DEVICE void restore_counts(shared &s, const T *counts)
+{
+    syncwarp();
+    for (unsigned i = lane_id(); i < N_COUNTS; i += WARP_LANES)
+        store(&s.counts[i], (int16_t)(i < 64 ? load(counts + i) : 0));
+    syncwarp();
+}
+
+/* collective.  A table of one symbol. */
+WHARF_DEVICE void put_one_symbol(shared &s, uint32_t symbol)
+{
+    clear_counts(s);
+    if (lane_id() == 0)
+        store(&s.counts[symbol], (int16_t)1);
+    syncwarp();
+}
+
+/* What of a block's tables is read so far.  The same in all lanes. */
+struct table_place {
+    bool is_good;
+    uint32_t at;    /* behind the description */
+    uint32_t n_log; /* of the table */
+};
+
+/* collective.  The table of kind k in this mode, whose description begins at byte `at` and ends
+ * before `end`; byte 16 * quad is the window's first. */
+WHARF_DEVICE table_place take_table(state &st, unsigned k, uint32_t mode, uint32_t at,
+                                    uint32_t end, uint32_t quad)
+{
+    shared &s = st.s();
+    description d = {usual_log_of(k), n_usual_of(k), 0};
+    table_place bad = {false, at, 0};
+    if (mode == MODE_USUAL) {
+        restore_counts(s, USUAL_COUNTS[k]);
+    } else if (mode == MODE_REPEAT) {
+        if (!st.has_tables)
+            return bad;
+        d.n_symbols = load(&st.keep->n_symbols[k]);
+        d.log = load(&st.keep->log[k]);
+        restore_counts(s, st.keep->counts[k]);
+    } else if (mode == MODE_ONE) {
+        uint32_t symbol = window_bits(s, 8 * (at - 16 * quad)) & 0xff;
+        if (at >= end || symbol >= n_symbols_of(k))
+            return bad;
+        put_one_symbol(s, symbol);
+        d = {0, symbol + 1, 1};
+    } else {
+        d = read_counts(s, 8 * (at - 16 * quad), 8 * (end - 16 * quad), n_symbols_of(k) - 1,
+                        max_log_of(k));
+        if (d.nbytes == 0)
+            return bad;
+    }
+    keep_counts(st, k, d.n_symbols, d.log);
+    uint32_t *cells = &s.cells[k * CELLS_STRIDE];
+    if (d.log == 0) {
+        if (lane_id() == 0)
+            store(cells, make_cell(s, k, d.n_symbols - 1, 0, 1));
+        syncwarp();
+    } else {
+        make_cells(s, cells, k, d.n_symbols, d.log);
+    }
+    return {true, at + d.nbytes, d.log};
+}
+
+/* collective.  The tables, whose modes are at byte `at`; then their bits, to `end`. */
+WHARF_DEVICE failure begin_sequences(state &st, sequences &q, uint32_t at, uint32_t end)
+{
+    uint32_t modes = uniform(load_bytes(st.source, at)) & 0xff;
+    uint32_t logs[3];
+    if (at >= end || modes & 3)
+        return {WHARF_REASON_ZSTD_SEQUENCES_HEADER, st.at};
+    at++;
+    uint32_t quad = at >> 4;
+    load_window(st, quad);
+    WHARF_NO_UNROLL
+    for (unsigned turn = 0; turn < 3; turn++) {
+        /* Offsets come before lengths of matches. */
+        unsigned k = turn == 0 ? LITERAL_LENGTHS : turn == 1 ? OFFSETS : MATCH_LENGTHS;
+        table_place place = take_table(st, k, modes >> (6 - 2 * turn) & 3, at, end, quad);
+        if (!place.is_good)
+            return {WHARF_REASON_ZSTD_TABLE, at};
+        at = uniform(place.at);
+        logs[turn] = place.n_log;
+    }
+    st.has_tables = 1;
+    stream bits = find_stream(st.source, at, end, 0, 0);
+    uint32_t n_first = logs[0] + logs[1] + logs[2];
+    if (!bits.is_there || bits.top - bits.begin < n_first)
+        return {WHARF_REASON_ZSTD_SEQUENCES, at};
+    q.begin_bit = uniform(bits.begin);
+    q.at = uniform(bits.top);
+    uint32_t base = 128 * window_quad(q.at);
+    load_window(st, base >> 7);
+    uint32_t lane = lane_id();
+    uint32_t log = lane == 0 ? logs[0] : lane == 1 ? logs[2] : lane == 2 ? logs[1] : 0;
+    uint32_t above = lane == 0 ? 0 : lane == 1 ? logs[0] + logs[1] : logs[0];
+    q.index = lane * CELLS_STRIDE + window_bits_below(st.s(), q.at - base - above, log);
+    q.at -= n_first;
+    return {WHARF_REASON_NONE, at};
+}
+
+/* collective.  The sequences section at st.at, to byte `end`. */
+WHARF_DEVICE failure take_sequences_section(state &st, sequences &q, uint32_t end)
+{
+    uint32_t head = uniform(load_bytes(st.source, st.at)), left = end - st.at;
+    uint32_t first = head & 0xff;
+    uint32_t nbytes = first < 128 ? 1 : first < 255 ? 2 : 3;
+    q.n = first < 128 ? first
+          : first < 255 ? (first - 128) << 8 | (head >> 8 & 0xff)
+                        : (head >> 8 & 0xffff) + 0x7f00;
+    if (nbytes > left || (q.n == 0 && nbytes != left))
+        return {WHARF_REASON_ZSTD_SEQUENCES_HEADER, st.at};
+    if (q.n == 0)
+        return {WHARF_REASON_NONE, 0};
+    failure f = begin_sequences(st, q, st.at + nbytes, end);
+    if (f.reason != WHARF_REASON_NONE)
+        return f;
+    uint32_t reason = take_sequences(st, q);
+    return fail_room(st, reason, f.at);
+}
+
+/* collective.  A compressed block at st.at, to byte `end`. */
+WHARF_DEVICE failure take_block(state &st, uint32_t end)
+{
+    sequences q = {};
+    failure f = take_literals(st, q, end);
+    if (f.reason != WHARF_REASON_NONE)
+        return f;
+    syncwarp(); /* the literals are there, and their tree is not wanted any more */
+    f = take_sequences_section(st, q, end);
+    if (f.reason != WHARF_REASON_NONE)
+        return f;
+    put_literals(st, q, q.end - (st.n_out + q.room));
+    st.at = end;
+    return f;
+}
+
+} // namespace zstd
+} // namespace wharf
+
+#endif

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * zstd_sequences.cuh: a block's sequences.
+ *
+ * Each sequence's states follow from those of the one before.  So up to 32 of them are gone through
+ * one after the other, by three lanes, one for each state; the others go along.  What is noted of
+ * each, its cells and where its bits begin, is enough for a lane to find its values.  Offsets that
+ * are those of sequences before follow from a scan.  Then the batch is written.
+ *
+ * A sequence that is not in order, or too long for a batch, ends it, and the careful path takes some
+ * from there on, by all lanes alike.  It alone judges.
+ */
+#ifndef WHARF_KERNELS_ZSTD_ZSTD_SEQUENCES_CUH
+#define WHARF_KERNELS_ZSTD_ZSTD_SEQUENCES_CUH
+
+#include "kernels/zstd/zstd_table.cuh"
+#include "kernels/zstd/zstd_write.cuh"
+
+namespace wharf
+{
+namespace zstd
+{
+
+/* Sequences that the careful path takes before a batch is tried again. */
+constexpr uint32_t N_CAREFUL = 32;
+/* Batches between two looks at whether the job is to be stopped. */
+constexpr uint32_t BATCHES_BETWEEN_LOOKS = 16;
+/* Of the step budget for a batch; of the last of a block, whose sequences may have no bits, what is
+ * in front of them was more than 5 bytes. */
+constexpr uint32_t BATCH_STEPS = 8;
+
+/* A block's sequences under way.  The same in all lanes but for `index`. */
+struct sequences {
+    uint32_t n;         /* how many are left */
+    uint32_t at;        /* the bits of the next one are below */
+    uint32_t begin_bit; /* and not below this one */
+    /* Lanes 0 to 2: the place of the state's cell, of lengths of literals, of matches, offsets. */
+    uint32_t index;
+    /* Literals: the next one is literals[n_out + room]; there are those before literals[end]. */
+    const uint8_t *literals;
+    uint32_t end;
+    uint32_t room; /* what the block may still have of matches, with room for all literals */
+    uint32_t room_reason;
+};
+
+/* What the lanes make of the states. */
+struct chain_end {
+    uint32_t index;
+    uint32_t at; /* in the window */
+};
+
+/* collective.  Goes through n sequences from bit `at` of the window on; notes them, if it is to.
+ * What is noted must be synchronised. */
+template <bool IS_NOTED>
+WHARF_DEVICE chain_end follow_states(shared &s, uint32_t index, uint32_t at, uint32_t n)
+{
+    unsigned lane = lane_id();
+    uint32_t *record = reinterpret_cast<uint32_t *>(s.records) + (lane & 3);
+    WHARF_NO_UNROLL
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t cell = lane < 3 ? load(&s.cells[index]) : 0;
+        if (IS_NOTED && lane < 4)
+            store(record + 4 * i, lane < 3 ? cell : at);
+        uint32_t sum = reduce_add(cell);
+        uint32_t n_state = cell_n_state(cell), n_all = cell_n_state(sum);
+        at -= cell_n_extra(sum) + n_all;
+        uint32_t below = lane == 0 ? n_all - n_state : lane == 1 ? cell_n_offset(sum) : 0;
+        uint32_t bits = window_bits(s, at + below) & ((1u << n_state) - 1);
+        index = lane * CELLS_STRIDE + (cell >> CELL_NEXT_SHIFT) + bits;
+    }
+    return {index, at};
+}
+
+/* ---- offsets ---------------------------------------------------------------------------------
+ *
+ * The last three offsets after a sequence, a byte each, are each one of those before, 0 to 2, or
+ * FRESH and the lane whose sequence has brought it.
+ */
+constexpr uint32_t FRESH = 0x80;
+constexpr uint32_t NO_CHANGE = 0x020100;
+
+/* One lane.  What is left after `before` and then `after`. */
+WHARF_DEVICE uint32_t join_changes(uint32_t before, uint32_t after)
+{
+    uint32_t fresh = (after >> 7 & 0x010101) * 0xff;
+    uint32_t choice = (after & ~fresh) | (0x060504 & fresh);
+    choice = (choice & 7) | (choice >> 4 & 0x70) | (choice >> 8 & 0x700);
+    return byte_perm(before, after, choice) & 0xffffff;
+}
+
+/* collective.  What is left after the sequences of all lanes up to this one. */
+WHARF_DEVICE uint32_t scan_changes(uint32_t change)
+{
+    WHARF_UNROLL
+    for (unsigned delta = 1; delta < WARP_LANES; delta *= 2) {
+        uint32_t before = shfl_up(change, delta);
+        change = lane_id() >= delta ? join_changes(before, change) : change;
+    }
+    return change;
+}
+
+/* collective.  The offset that byte `which` names, of the three before the batch and of the fresh
+ * ones of the lanes. */
+WHARF_DEVICE uint32_t find_offset(const state &st, uint32_t which, uint32_t fresh)
+{
+    uint32_t found = shfl(fresh, which & 31);
+    uint32_t old = which == 0 ? st.offsets[0] : which == 1 ? st.offsets[1] : st.offsets[2];
+    return which & FRESH ? found : old;
+}
+
+/* What became of the lanes' offset values. */
+struct offsets_found {
+    uint32_t changes; /* up to each lane's sequence */
+    uint32_t fresh;   /* what it brings, if it does */
+    uint32_t distance;
+};
+
+/* collective.  For lanes below n; value is not 0. */
+WHARF_DEVICE offsets_found find_offsets(const state &st, uint32_t value, bool has_literals,
+                                        uint32_t n)
+{
+    uint32_t lane = lane_id();
+    uint32_t which = value - has_literals; /* of values up to 3 */
+    bool is_less = value <= 3 && which == 3;
+    uint32_t change = value > 3 || is_less ? 0x010000 | FRESH | lane
+                      : which == 0         ? NO_CHANGE
+                      : which == 1         ? 0x020001
+                                           : 0x010002;
+    offsets_found f;
+    f.changes = scan_changes(lane < n ? change : NO_CHANGE);
+    f.fresh = value - 3;
+    /* One less than the last offset: those that are so in turn. */
+    for (uint32_t left = ballot(is_less & (lane < n)); left; left &= left - 1) {
+        unsigned who = first_lane(left);
+        uint32_t before = who ? uniform(shfl(f.changes, who - 1)) & 0xff : 0;
+        uint32_t offset = find_offset(st, before, f.fresh);
+        f.fresh = lane == who ? offset - 1 : f.fresh;
+    }
+    f.distance = find_offset(st, f.changes & 0xff, f.fresh);
+    return f;
+}
+
+/* collective.  The last offsets after lane number `last`. */
+WHARF_DEVICE void keep_offsets(state &st, const offsets_found &f, uint32_t last)
+{
+    uint32_t changes = uniform(shfl(f.changes, last));
+    uint32_t first = find_offset(st, changes & 0xff, f.fresh);
+    uint32_t second = find_offset(st, changes >> 8 & 0xff, f.fresh);
+    uint32_t third = find_offset(st, changes >> 16 & 0xff, f.fresh);
+    st.offsets[0] = uniform(first);
+    st.offsets[1] = uniform(second);
+    st.offsets[2] = uniform(third);
+}
+
+/* How far back a match at `at` of the output may begin. */
+WHARF_DEVICE uint32_t reach_at(const state &st, uint32_t at)
+{
+    uint32_t n = at - st.frame_out;
+    return n < st.window_nbytes ? n : st.window_nbytes;
+}
+
+/* ---- a batch --------------------------------------------------------------------------------- */
+
+/* Values of a lane's sequence. */
+struct values {
+    uint32_t offset, match_length, n_literals;
+    int32_t end; /* bits below are its next states', counted in the window */
+};
+
+/* One lane. */
+WHARF_DEVICE values read_values(const shared &s, const u32x4 &record)
+{
+    values v;
+    uint32_t p = record.w;
+    uint32_t n = cell_n_extra(record.z);
+    v.offset = (1u << n) + window_bits_below(s, p, n);
+    p -= n;
+    uint32_t base = load(&s.bases[WHARF_ZSTD_N_LITERAL_LENGTHS + cell_symbol(record.y)]);
+    n = base >> 24;
+    v.match_length = (base & 0xffffff) + window_bits_below(s, p, n);
+    p -= n;
+    base = load(&s.bases[cell_symbol(record.x)]);
+    n = base >> 24;
+    v.n_literals = (base & 0xffffff) + window_bits_below(s, p, n);
+    v.end = (int32_t)(p - n);
+    return v;
+}
+
+/* The first quad of the window in which all bits are that a batch at bit `at` may have. */
+WHARF_DEVICE uint32_t window_quad(uint32_t at)
+{
+    constexpr uint32_t N = WINDOW_NBITS - 128;
+    static_assert(N >= 32 * (31 + 16 + 16 + 9 + 9 + 8) + 64);
+    return at > N ? (at - N + 127) >> 7 : 0;
+}
+
+/* collective.  Takes up to 32 sequences; how many: fewer, if something is not for a batch. */
+WHARF_DEVICE uint32_t take_batch(state &st, sequences &q)
+{
+    shared &s = st.s();
+    uint32_t lane = lane_id();
+    uint32_t n = q.n < WARP_LANES ? q.n : WARP_LANES;
+    uint32_t base = 128 * window_quad(q.at);
+    load_window(st, base >> 7);
+    chain_end chain = follow_states<true>(s, q.index, q.at - base, n);
+    syncwarp();
+    values v = read_values(s, load(&s.records[lane < n ? lane : 0]));
+    int32_t begin_bit = (int32_t)(q.begin_bit - base);
+    /* Behind the last of the block no states follow. */
+    bool is_last = q.n == n && lane == n - 1;
+    uint32_t at_after = lane + 1 < n ? load(&s.records[(lane + 1) & 31].w) : chain.at;
+    bool is_good = (lane < n) & ((is_last ? v.end : (int32_t)at_after) >= begin_bit);
+    uint32_t n_literals = lane < n ? v.n_literals : 0;
+    uint32_t match_length = lane < n ? v.match_length : 0;
+    sequence mine;
+    uint32_t literals_end = inclusive_add(n_literals);
+    uint32_t end = inclusive_add(n_literals + match_length);
+    uint32_t matches_end = end - literals_end;
+    offsets_found offsets = find_offsets(st, v.offset, n_literals > 0, n);
+    mine.begin = end - n_literals - match_length;
+    mine.n_literals = n_literals;
+    mine.distance = offsets.distance;
+    mine.room = q.room - (matches_end - match_length);
+    is_good &= (literals_end <= q.end - (st.n_out + q.room)) & (matches_end <= q.room) &
+               (end <= MAX_BATCH_NBYTES) &
+               (mine.distance - 1 < reach_at(st, st.n_out + mine.begin + n_literals));
+    uint32_t wrong = ~ballot(is_good);
+    uint32_t n_good = wrong ? first_lane(wrong) : WARP_LANES;
+    if (n_good == 0)
+        return 0;
+    mine.length = lane < n_good ? n_literals + match_length : 0;
+    uint32_t total = uniform(shfl(end, n_good - 1));
+    uint32_t n_matched = uniform(shfl(matches_end, n_good - 1));
+    keep_offsets(st, offsets, n_good - 1);
+    if (n_good < n)
+        chain = follow_states<false>(s, q.index, q.at - base, n_good);
+    uint32_t last_end = shfl((uint32_t)v.end, n_good - 1);
+    q.at = base + uniform(n_good == q.n ? last_end : chain.at);
+    q.index = chain.index;
+    write_batch({st.out, q.literals, st.n_out}, mine, total);
+    st.n_out += total;
+    q.room -= n_matched;
+    q.n -= n_good;
+    return n_good;
+}
+
+/* ---- the careful path ------------------------------------------------------------------------ */
+
+/* collective.  Puts n literals, which are there, where they go. */
+WHARF_DEVICE void put_literals(state &st, const sequences &q, uint32_t n)
+{
+    if (q.literals == st.out) {
+        move_down(st.out, st.n_out, st.n_out + q.room, n);
+    } else {
+        output_stream out = {st.out, st.out_avail, st.n_out};
+        uint32_t from = (uint32_t)(q.literals + (st.n_out + q.room) - st.source.aligned);
+        out.copy_input(st.source, from - st.source.begin, n);
+        syncwarp();
+    }
+    st.n_out += n;
+}
+
+/* One lane.  The offset that a value means, with as many of the last ones as it changes; 0 if it
+ * means none. */
+WHARF_DEVICE uint32_t take_offset(state &st, uint32_t value, bool has_literals)
+{
+    uint32_t which = value - has_literals;
+    uint32_t offset = value > 3    ? value - 3
+                      : which == 0 ? st.offsets[0]
+                      : which == 1 ? st.offsets[1]
+                      : which == 2 ? st.offsets[2]
+                                   : st.offsets[0] - 1;
+    if (value > 3 || which > 1)
+        st.offsets[2] = st.offsets[1];
+    if (value > 3 || which > 0)
+        st.offsets[1] = st.offsets[0];
+    st.offsets[0] = offset;
+    return offset;
+}
+
+/* collective.  The next sequence: a reason. */
+WHARF_DEVICE uint32_t take_one(state &st, sequences &q)
+{
+    shared &s = st.s();
+    uint32_t base = 128 * window_quad(q.at);
+    load_window(st, base >> 7);
+    uint32_t left = q.at - q.begin_bit;
+    uint32_t cells[3];
+    WHARF_UNROLL
+    for (unsigned k = 0; k < 3; k++)
+        cells[k] = load(&s.cells[uniform(shfl(q.index, k))]);
+    u32x4 record = {cells[0], cells[1], cells[2], q.at - base};
+    values v = read_values(s, record);
+    uint32_t n_extra = cell_n_extra(cells[0] + cells[1] + cells[2]);
+    if (n_extra > left)
+        return WHARF_REASON_ZSTD_SEQUENCES;
+    if (v.n_literals > q.end - (st.n_out + q.room))
+        return WHARF_REASON_ZSTD_SEQUENCE_LITERALS;
+    if (v.match_length > q.room)
+        return q.room_reason;
+    put_literals(st, q, v.n_literals);
+    uint32_t distance = take_offset(st, v.offset, v.n_literals > 0);
+    if (distance - 1 >= reach_at(st, st.n_out))
+        return WHARF_REASON_ZSTD_OFFSET;
+    output_stream out = {st.out, st.out_avail, st.n_out};
+    out.copy_match(distance, v.match_length);
+    syncwarp();
+    st.n_out += v.match_length;
+    q.room -= v.match_length;
+    q.n--;
+    q.at -= n_extra;
+    if (q.n == 0)
+        return WHARF_REASON_NONE;
+    uint32_t n_state = cell_n_state(cells[0] + cells[1] + cells[2]);
+    if (n_state > left - n_extra)
+        return WHARF_REASON_ZSTD_SEQUENCES;
+    chain_end chain = follow_states<false>(s, q.index, record.w, 1);
+    q.index = chain.index;
+    q.at -= n_state;
+    return WHARF_REASON_NONE;
+}
+
+/* collective.  Some of them: a reason. */
+WHARF_DEVICE uint32_t take_carefully(state &st, sequences &q)
+{
+    uint32_t reason = WHARF_REASON_NONE;
+    for (uint32_t i = 0; i < N_CAREFUL && q.n > 0 && reason == WHARF_REASON_NONE; i++)
+        reason = uniform(take_one(st, q));
+    return reason;
+}
+
+/* collective.  All of a block: a reason.  The first states are read. */
+WHARF_DEVICE uint32_t take_sequences(state &st, sequences &q)
+{
+    for (uint32_t turn = 0; q.n > 0; turn++) {
+        if (!st.steps.take(BATCH_STEPS))
+            return WHARF_REASON_STEP_BUDGET;
+        if (turn % BATCHES_BETWEEN_LOOKS == 0 && is_stopped(st.s().stop))
+            return STOPPED;
+        uint32_t wanted = q.n < WARP_LANES ? q.n : WARP_LANES;
+        if (take_batch(st, q) == wanted)
+            continue;
+        uint32_t reason = take_carefully(st, q);
+        if (reason != WHARF_REASON_NONE)
+            return reason;
+    }
+    return q.at == q.begin_bit ? WHARF_REASON_NONE : WHARF_REASON_ZSTD_SEQUENCES;
+}
+
+} // namespace zstd
+} // namespace wharf
+
+#endif

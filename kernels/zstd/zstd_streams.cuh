@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * zstd_streams.cuh: literals by the tree, of one stream or four.
+ *
+ * The lanes share the streams, each one a range of its stream's bits.  A lane begins blindly some
+ * hundred bits in front of its range, since Huffman streams fall into step by themselves, and counts
+ * the literals that begin in the range.  Where it begins must be where the lane before it ends;
+ * where it is not, that lane counts again from there.  Then each lane knows where its literals go.
+ *
+ * NOTHING HERE DECIDES ANYTHING but that all is good.  What is not is decoded once more by the
+ * careful path below, a literal at a time, which says where it stands.
+ */
+#ifndef WHARF_KERNELS_ZSTD_ZSTD_STREAMS_CUH
+#define WHARF_KERNELS_ZSTD_ZSTD_STREAMS_CUH
+
+#include "kernels/zstd/zstd_tree.cuh"
+
+namespace wharf
+{
+namespace zstd
+{
+
+/* What the lanes go in front of their ranges, about. */
+constexpr uint32_t APPROACH_NBITS = 256;
+/* Literals between two looks at where a lane is, and their bits at most. */
+constexpr unsigned TURN_LITERALS = 4;
+constexpr uint32_t TURN_NBITS = TURN_LITERALS * QUICK_TREE_LOG;
+
+/* A stream: bits from `top` down to `begin`, and the place of its literals in the output. */
+struct stream {
+    uint32_t begin, top; /* the same: it has no bits, or is none */
+    uint32_t out_at, n_literals;
+    bool is_there;
+};
+
+/* One lane.  The stream of the bytes from `at` to `end`. */
+WHARF_DEVICE stream find_stream(const input_source &source, uint32_t at, uint32_t end,
+                                uint32_t out_at, uint32_t n_literals)
+{
+    uint32_t last = end > at ? load_nc(source.aligned + end - 1) : 0;
+    uint32_t top = last ? 8 * (end - 1) + high_bit(last) : 8 * at;
+    return {8 * at, top, out_at, n_literals, last != 0};
+}
+
+/* One lane.  Bits 64 * i to 64 * i + 63 of the input; 0 outside. */
+WHARF_DEVICE uint64_t load_piece(const input_source &source, int32_t i)
+{
+    uint32_t first = 8 * (uint32_t)i;
+    if (i < 0)
+        return 0;
+    if (first >= source.begin && first + 8 <= source.end)
+        return load_nc(reinterpret_cast<const uint64_t *>(source.aligned) + i);
+    return (uint64_t)source.load_word(2 * i + 1) << 32 | source.load_word(2 * i);
+}
+
+/* A lane's own reader, downwards.  Three pieces are there or on their way. */
+struct reader {
+    uint32_t at; /* bits below are the next */
+    int32_t piece;
+    uint64_t high, low, pending;
+
+    /* One lane.  `at` is not 0. */
+    WHARF_DEVICE_MEMBER void init(const input_source &source, uint32_t from)
+    {
+        at = from;
+        piece = (int32_t)((at - 1) >> 6);
+        high = load_piece(source, piece);
+        low = load_piece(source, piece - 1);
+        pending = load_piece(source, piece - 2);
+    }
+
+    /* The next 64 bits, the first of them the highest. */
+    WHARF_DEVICE_MEMBER uint64_t peek() const
+    {
+        uint32_t n_high = at - 64 * (uint32_t)piece; /* 1 to 64 */
+        return high << (64 - n_high) | low >> 1 >> (n_high - 1);
+    }
+
+    /* At most 64. */
+    WHARF_DEVICE_MEMBER void skip(const input_source &source, uint32_t n)
+    {
+        at -= n;
+        if (at <= 64 * (uint32_t)piece) {
+            piece--;
+            high = low;
+            low = pending;
+            pending = load_piece(source, piece - 2);
+        }
+    }
+};
+
+/* One lane.  Takes a literal off `bits`: its table entry. */
+WHARF_DEVICE uint32_t take_literal(const tree_memory &t, uint32_t log, uint64_t &bits)
+{
+    uint32_t entry = load(&t.table[(uint32_t)(bits >> 32) >> (32 - log)]);
+    bits <<= entry & 15;
+    return entry;
+}
+
+/* One lane.  Goes down to bit `cut` or below; how many literals that is. */
+WHARF_DEVICE uint32_t count_down(const tree_memory &t, uint32_t log, const input_source &source,
+                                 reader &r, uint32_t cut)
+{
+    uint32_t n = 0;
+    WHARF_NO_UNROLL
+    while (r.at > cut) {
+        uint64_t bits = r.peek();
+        uint32_t n_bits = 0;
+        if (r.at > cut + TURN_NBITS) {
+            WHARF_UNROLL
+            for (unsigned k = 0; k < TURN_LITERALS; k++)
+                n_bits += take_literal(t, log, bits) & 15;
+            n += TURN_LITERALS;
+        } else {
+            n_bits = take_literal(t, log, bits) & 15;
+            n++;
+        }
+        r.skip(source, n_bits);
+    }
+    return n;
+}
+
+/* One lane.  Writes n literals to `to`. */
+WHARF_DEVICE void put_down(const tree_memory &t, uint32_t log, const input_source &source,
+                           reader &r, uint8_t *to, uint32_t n)
+{
+    uint32_t head = (uint32_t)(0 - reinterpret_cast<uintptr_t>(to)) & 3;
+    WHARF_NO_UNROLL
+    while (n > 0) {
+        uint64_t bits = r.peek();
+        uint32_t n_bits = 0;
+        if (head == 0 && n >= TURN_LITERALS) {
+            uint32_t word = 0;
+            WHARF_UNROLL
+            for (unsigned k = 0; k < TURN_LITERALS; k++) {
+                uint32_t entry = take_literal(t, log, bits);
+                n_bits += entry & 15;
+                word |= (entry >> 8) << 8 * k;
+            }
+            store(reinterpret_cast<uint32_t *>(to), word);
+            to += TURN_LITERALS;
+            n -= TURN_LITERALS;
+        } else {
+            uint32_t entry = take_literal(t, log, bits);
+            n_bits = entry & 15;
+            store(to, (uint8_t)(entry >> 8));
+            to++;
+            n--;
+            head = head ? head - 1 : 0;
+        }
+        r.skip(source, n_bits);
+    }
+}
+
+/* collective.  The streams' literals, of n_lanes (8 or 32) lanes each; `mine` is this lane's.
+ * False: something is not in order, and the output is anything.  Synchronises at its end. */
+WHARF_DEVICE bool put_streams(const state &st, const stream &mine, uint32_t n_lanes, uint32_t log,
+                              step_counter &steps)
+{
+    const tree_memory &t = st.s().tree;
+    uint32_t number = lane_id() & (n_lanes - 1);
+    uint32_t n_bits = mine.top - mine.begin;
+    /* Multiples of the longest code's bits: where all codes have these, all lanes begin well. */
+    uint32_t range = (n_bits / n_lanes / log + 1) * log;
+    uint32_t approach = (APPROACH_NBITS / log + 1) * log;
+    uint32_t before = number * range, after = before + range;
+    uint32_t from = before < n_bits ? mine.top - before : mine.begin;
+    uint32_t to = after < n_bits && number + 1 < n_lanes ? mine.top - after : mine.begin;
+    uint32_t longest = reduce_max(range);
+    if (!steps.take(longest / 64 + 1))
+        return false;
+    reader r;
+    r.init(st.source, mine.top - from > approach ? from + approach : mine.top);
+    count_down(t, log, st.source, r, from);
+    uint32_t start = number == 0 ? mine.top : r.at;
+    uint32_t n = count_down(t, log, st.source, r, to);
+    /* Each turn at least one lane more begins where the one before it ends. */
+    for (;;) {
+        uint32_t end = shfl_up(r.at, 1);
+        bool is_wrong = number > 0 && end != start;
+        if (!any_lane(is_wrong))
+            break;
+        if (!steps.take(longest / 64 + 1))
+            return false;
+        if (is_wrong) {
+            start = end;
+            r.init(st.source, start);
+            n = count_down(t, log, st.source, r, to);
+        }
+    }
+    uint32_t upto = inclusive_add(n);
+    uint32_t before_stream = shfl(upto - n, lane_id() - number);
+    bool is_last = number == n_lanes - 1;
+    bool is_good = mine.is_there;
+    if (is_last)
+        is_good &= (r.at == mine.begin) & (upto - before_stream == mine.n_literals);
+    if (any_lane(!is_good))
+        return false;
+    r.init(st.source, start);
+    put_down(t, log, st.source, r, st.out + mine.out_at + (upto - n - before_stream), n);
+    syncwarp();
+    return true;
+}
+
+/* collective.  One stream by all lanes alike, a literal at a time: a reason. */
+WHARF_DEVICE uint32_t put_carefully(const state &st, const stream &mine, uint32_t log,
+                                    step_counter &steps)
+{
+    const tree_memory &t = st.s().tree;
+    uint32_t at = mine.top;
+    if (!mine.is_there)
+        return WHARF_REASON_ZSTD_STREAMS;
+    for (uint32_t i = 0; i < mine.n_literals; i++) {
+        if (!steps.take(1)) /* a bit */
+            return WHARF_REASON_STEP_BUDGET;
+        uint32_t low = at - mine.begin < log ? mine.begin : at - log;
+        uint32_t index = (load_bytes(st.source, low >> 3) >> (low & 7) & ((1u << (at - low)) - 1))
+                         << (log - (at - low));
+        uint32_t weight = 1;
+        uint32_t entry = find_entry(t, index, log, weight);
+        if ((entry & 15) > at - mine.begin)
+            return WHARF_REASON_ZSTD_STREAMS;
+        at -= entry & 15;
+        if (lane_id() == 0)
+            store(st.out + mine.out_at + i, (uint8_t)(entry >> 8));
+    }
+    syncwarp();
+    return at == mine.begin ? WHARF_REASON_NONE : WHARF_REASON_ZSTD_STREAMS;
+}
+
+} // namespace zstd
+} // namespace wharf
+
+#endif
