@@ -51,7 +51,7 @@ struct literals {
     uint32_t nbytes; /* behind the header */
 };
 
-/* One lane. */
+/* collective. */
 WHARF_DEVICE literals read_literals(const input_source &source, uint32_t at, uint32_t left)
 {
     literals l = {};
@@ -76,7 +76,7 @@ WHARF_DEVICE literals read_literals(const input_source &source, uint32_t at, uin
     return l;
 }
 
-/* One lane.  Its stream of four, whose jump table is at byte `at`; false: it is not good. */
+/* collective.  This lane's stream of four, whose jump table is at byte `at`; false: it is not good. */
 WHARF_DEVICE bool find_streams(const input_source &source, uint32_t at, uint32_t end,
                                uint32_t out_at, uint32_t n, uint32_t which, stream &ret)
 {
@@ -155,6 +155,8 @@ WHARF_DEVICE failure take_literals(state &st, sequences &q, uint32_t end)
     q.end = out_at + l.n;
     uint32_t payload = st.at + l.header_nbytes;
     if (l.type == LITERALS_RAW) {
+        q.in_input = 1;
+        q.in_at = payload - out_at;
         q.literals = st.source.aligned + payload - out_at;
     } else if (l.type == LITERALS_RLE) {
         output_stream out = {st.out, st.out_avail, out_at};
@@ -251,7 +253,7 @@ WHARF_DEVICE table_place take_table(state &st, unsigned k, uint32_t mode, uint32
 /* collective.  The tables, whose modes are at byte `at`; then their bits, to `end`. */
 WHARF_DEVICE failure begin_sequences(state &st, sequences &q, uint32_t at, uint32_t end)
 {
-    uint32_t modes = uniform(load_bytes(st.source, at)) & 0xff;
+    uint32_t modes = load_bytes(st.source, at) & 0xff;
     uint32_t logs[3];
     if (at >= end || modes & 3)
         return {WHARF_REASON_ZSTD_SEQUENCES_HEADER, st.at};
@@ -288,7 +290,7 @@ WHARF_DEVICE failure begin_sequences(state &st, sequences &q, uint32_t at, uint3
 /* collective.  The sequences section at st.at, to byte `end`. */
 WHARF_DEVICE failure take_sequences_section(state &st, sequences &q, uint32_t end)
 {
-    uint32_t head = uniform(load_bytes(st.source, st.at)), left = end - st.at;
+    uint32_t head = load_bytes(st.source, st.at), left = end - st.at;
     uint32_t first = head & 0xff;
     uint32_t nbytes = first < 128 ? 1 : first < 255 ? 2 : 3;
     q.n = first < 128 ? first

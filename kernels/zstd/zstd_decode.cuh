@@ -47,14 +47,14 @@ WHARF_DEVICE uint32_t skip_frame(state &st)
     uint32_t left = bytes_left(st);
     if (left < WHARF_ZSTD_SKIPPABLE_HEADER_NBYTES)
         return WHARF_REASON_INPUT_TRUNCATED;
-    uint32_t nbytes = uniform(load_bytes(st.source, st.at + WHARF_ZSTD_MAGIC_NBYTES));
+    uint32_t nbytes = load_bytes(st.source, st.at + WHARF_ZSTD_MAGIC_NBYTES);
     if (nbytes > left - WHARF_ZSTD_SKIPPABLE_HEADER_NBYTES)
         return WHARF_REASON_INPUT_TRUNCATED;
     st.at += WHARF_ZSTD_SKIPPABLE_HEADER_NBYTES + nbytes;
     return WHARF_REASON_NONE;
 }
 
-/* One lane.  n bytes, 0 to 8, of input. */
+/* collective.  n bytes, 0 to 8, of input. */
 WHARF_DEVICE uint64_t load_number(const input_source &source, uint32_t at, uint32_t n)
 {
     uint64_t v = (uint64_t)load_bytes(source, at + 4) << 32 | load_bytes(source, at);
@@ -74,7 +74,7 @@ WHARF_DEVICE uint32_t begin_frame(state &st)
     uint32_t left = bytes_left(st);
     if (left == WHARF_ZSTD_MAGIC_NBYTES)
         return WHARF_REASON_INPUT_TRUNCATED;
-    uint32_t descriptor = uniform(load_bytes(st.source, st.at + 4)) & 0xff;
+    uint32_t descriptor = load_bytes(st.source, st.at + 4) & 0xff;
     uint32_t is_single = descriptor >> 5 & 1, form = descriptor >> 6;
     uint32_t n_dictionary = (1u << (descriptor & 3)) >> 1;
     uint32_t n_content = form ? 1u << form : is_single;
@@ -136,7 +136,7 @@ WHARF_DEVICE failure next_block(state &st, bool &is_last)
     uint32_t at = st.at, left = bytes_left(st);
     if (left < WHARF_ZSTD_BLOCK_HEADER_NBYTES)
         return {WHARF_REASON_INPUT_TRUNCATED, at};
-    uint32_t header = uniform(load_bytes(st.source, at)) & 0xffffff;
+    uint32_t header = load_bytes(st.source, at) & 0xffffff;
     uint32_t type = header >> 1 & 3, size = header >> 3;
     is_last = header & 1;
     if (type == 3 || size > st.block_max || (type == 1 && st.block_max == 0))
@@ -174,7 +174,7 @@ WHARF_DEVICE failure end_frame(state &st)
 WHARF_DEVICE failure next_frame(state &st)
 {
     uint32_t left = bytes_left(st);
-    uint32_t magic = uniform(load_bytes(st.source, st.at));
+    uint32_t magic = load_bytes(st.source, st.at);
     st.frame_at = st.at;
     uint32_t reason = judge_magic(magic, left < 4 ? left : 4);
     bool is_skippable = magic != WHARF_ZSTD_MAGIC;

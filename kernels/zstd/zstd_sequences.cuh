@@ -38,6 +38,7 @@ struct sequences {
     uint32_t index;
     /* Literals: the next one is literals[n_out + room]; there are those before literals[end]. */
     const uint8_t *literals;
+    uint32_t in_input, in_at; /* whether that is in the input, and then where literals[0] would be */
     uint32_t end;
     uint32_t room; /* what the block may still have of matches, with room for all literals */
     uint32_t room_reason;
@@ -249,13 +250,13 @@ WHARF_DEVICE uint32_t take_batch(state &st, sequences &q)
 /* collective.  Puts n literals, which are there, where they go. */
 WHARF_DEVICE void put_literals(state &st, const sequences &q, uint32_t n)
 {
-    if (q.literals == st.out) {
-        move_down(st.out, st.n_out, st.n_out + q.room, n);
-    } else {
+    uint32_t from = st.n_out + q.room;
+    if (q.in_input) {
         output_stream out = {st.out, st.out_avail, st.n_out};
-        uint32_t from = (uint32_t)(q.literals + (st.n_out + q.room) - st.source.aligned);
-        out.copy_input(st.source, from - st.source.begin, n);
+        out.copy_input(st.source, q.in_at + from - st.source.begin, n);
         syncwarp();
+    } else {
+        move_down(st.out, st.n_out, from, n);
     }
     st.n_out += n;
 }

@@ -152,10 +152,11 @@ WHARF_DEVICE uint32_t window_bits_below(const shared &s, uint32_t p, uint32_t n)
     return window_bits(s, p - n) & ((1u << n) - 1);
 }
 
-/* One lane.  Four bytes of input from any on; outside the input they are 0. */
+/* collective, with the same `at` in all lanes.  Four bytes of input; outside the input they are 0. */
 WHARF_DEVICE uint32_t load_bytes(const input_source &source, uint32_t at)
 {
-    return funnel_right(source.load_word(at >> 2), source.load_word((at >> 2) + 1), 8 * (at & 3));
+    return uniform(
+        funnel_right(source.load_word(at >> 2), source.load_word((at >> 2) + 1), 8 * (at & 3)));
 }
 
 WHARF_DEVICE uint32_t high_bit(uint32_t value)

@@ -42,15 +42,22 @@ WHARF_DEVICE stream find_stream(const input_source &source, uint32_t at, uint32_
     return {8 * at, top, out_at, n_literals, last != 0};
 }
 
+/* One lane.  A piece that is not all input. */
+WHARF_DEVICE_NOINLINE uint64_t load_edge(input_source source, int32_t i)
+{
+    if (i < 0)
+        return 0;
+    return (uint64_t)source.load_word(2 * (uint32_t)i + 1) << 32 |
+           source.load_word(2 * (uint32_t)i);
+}
+
 /* One lane.  Bits 64 * i to 64 * i + 63 of the input; 0 outside. */
 WHARF_DEVICE uint64_t load_piece(const input_source &source, int32_t i)
 {
     uint32_t first = 8 * (uint32_t)i;
-    if (i < 0)
-        return 0;
-    if (first >= source.begin && first + 8 <= source.end)
+    if (i >= 0 && first >= source.begin && first + 8 <= source.end)
         return load_nc(reinterpret_cast<const uint64_t *>(source.aligned) + i);
-    return (uint64_t)source.load_word(2 * i + 1) << 32 | source.load_word(2 * i);
+    return load_edge(source, i);
 }
 
 /* A lane's own reader, downwards.  Three pieces are there or on their way. */
@@ -187,6 +194,7 @@ WHARF_DEVICE bool put_streams(const state &st, const stream &mine, uint32_t n_la
             r.init(st.source, start);
             n = count_down(t, log, st.source, r, to);
         }
+        syncwarp(); /* lanes meet, for the compiler too */
     }
     uint32_t upto = inclusive_add(n);
     uint32_t before_stream = shfl(upto - n, lane_id() - number);
@@ -217,12 +225,13 @@ WHARF_DEVICE uint32_t put_carefully(const state &st, const stream &mine, uint32_
         uint32_t index = (load_bytes(st.source, low >> 3) >> (low & 7) & ((1u << (at - low)) - 1))
                          << (log - (at - low));
         uint32_t weight = 1;
-        uint32_t entry = find_entry(t, index, log, weight);
+        uint32_t entry = uniform(find_entry(t, index, log, weight));
         if ((entry & 15) > at - mine.begin)
             return WHARF_REASON_ZSTD_STREAMS;
         at -= entry & 15;
         if (lane_id() == 0)
             store(st.out + mine.out_at + i, (uint8_t)(entry >> 8));
+        syncwarp(); /* lanes meet, for the compiler too */
     }
     syncwarp();
     return at == mine.begin ? WHARF_REASON_NONE : WHARF_REASON_ZSTD_STREAMS;
