@@ -76,23 +76,39 @@ WHARF_DEVICE literals read_literals(const input_source &source, uint32_t at, uin
     return l;
 }
 
-/* collective.  This lane's stream of four, whose jump table is at byte `at`; false: it is not good. */
-WHARF_DEVICE bool find_streams(const input_source &source, uint32_t at, uint32_t end,
-                               uint32_t out_at, uint32_t n, uint32_t which, stream &ret)
+/* Where the streams of a section end, and how many literals all but the last have.  The same in all
+ * lanes. */
+struct jump_table {
+    bool is_good;
+    uint32_t at; /* where the first one begins */
+    uint32_t ends[4];
+    uint32_t n_each;
+};
+
+/* collective.  Of four streams the jump table at byte `at`; one stream has none. */
+WHARF_DEVICE jump_table read_jump_table(const input_source &source, const literals &l, uint32_t at,
+                                        uint32_t end)
 {
-    if (end - at < WHARF_ZSTD_JUMP_TABLE_NBYTES)
-        return false;
+    if (!l.has_four_streams)
+        return {true, at, {end, end, end, end}, l.n};
     uint32_t low = load_bytes(source, at), high = load_bytes(source, at + 4);
-    uint32_t first = low & 0xffff, second = first + (low >> 16), third = second + (high & 0xffff);
-    at += WHARF_ZSTD_JUMP_TABLE_NBYTES;
-    if (third > end - at)
-        return false;
-    uint32_t n_each = (n + 3) / 4;
-    uint32_t from = which == 0 ? 0 : which == 1 ? first : which == 2 ? second : third;
-    uint32_t to = which == 0 ? first : which == 1 ? second : which == 2 ? third : end - at;
-    ret = find_stream(source, at + from, at + to, out_at + n_each * which,
-                      which < 3 ? n_each : n - 3 * n_each);
-    return true;
+    uint32_t begin = at + WHARF_ZSTD_JUMP_TABLE_NBYTES;
+    uint32_t first = begin + (low & 0xffff), second = first + (low >> 16);
+    uint32_t third = second + (high & 0xffff);
+    return {begin <= end && third <= end, begin, {first, second, third, end}, (l.n + 3) / 4};
+}
+
+/* One lane.  Stream number `which`. */
+WHARF_DEVICE stream stream_of(const input_source &source, const jump_table &t, uint32_t which,
+                              uint32_t out_at, uint32_t n)
+{
+    uint32_t from = which == 0 ? t.at : which == 1 ? t.ends[0] : which == 2 ? t.ends[1] : t.ends[2];
+    uint32_t to = which == 0   ? t.ends[0]
+                  : which == 1 ? t.ends[1]
+                  : which == 2 ? t.ends[2]
+                               : t.ends[3];
+    return find_stream(source, from, to, out_at + t.n_each * which,
+                       which < 3 ? t.n_each : n - 3 * t.n_each);
 }
 
 /* collective.  The streams of literals at byte `at`, to `end`; the reason is NONE if they are
@@ -100,12 +116,11 @@ WHARF_DEVICE bool find_streams(const input_source &source, uint32_t at, uint32_t
 WHARF_DEVICE failure put_literals_coded(state &st, const literals &l, uint32_t log, uint32_t at,
                                         uint32_t end, uint32_t out_at)
 {
-    stream mine;
-    uint32_t n_lanes = l.has_four_streams ? 8 : 32;
-    if (!l.has_four_streams)
-        mine = find_stream(st.source, at, end, out_at, l.n);
-    else if (!find_streams(st.source, at, end, out_at, l.n, lane_id() / 8, mine))
+    jump_table t = read_jump_table(st.source, l, at, end);
+    if (!t.is_good)
         return {WHARF_REASON_ZSTD_STREAMS, at};
+    uint32_t n_lanes = l.has_four_streams ? 8 : 32;
+    stream mine = stream_of(st.source, t, lane_id() / n_lanes, out_at, l.n);
     if (log <= QUICK_TREE_LOG && put_streams(st, mine, n_lanes, log, st.steps))
         return {WHARF_REASON_NONE, 0};
     for (unsigned lane = 0; lane < WARP_LANES; lane += n_lanes) {
@@ -124,17 +139,16 @@ WHARF_DEVICE failure take_tree_literals(state &st, const literals &l, uint32_t s
                                         uint32_t out_at)
 {
     uint32_t at = section_at + l.header_nbytes, end = at + l.nbytes;
-    uint32_t log;
-    if (l.type == LITERALS_TREE) {
-        tree_result tree = read_tree(st, at, end);
-        if (tree.nbytes == 0 || tree.nbytes == l.nbytes)
-            return {WHARF_REASON_ZSTD_TREE, at};
-        at += tree.nbytes;
-        log = tree.log;
-    } else {
-        log = restore_tree(st);
-    }
-    return put_literals_coded(st, l, uniform(log), uniform(at), end, out_at);
+    tree_result tree;
+    if (l.type == LITERALS_TREE)
+        tree = read_tree(st, at, end);
+    else
+        tree = restore_tree(st);
+    if (tree.log == 0 || (l.type == LITERALS_TREE && tree.nbytes == l.nbytes))
+        return {WHARF_REASON_ZSTD_TREE, at};
+    tree = {uniform(tree.nbytes), uniform(tree.n), uniform(tree.log)};
+    make_tree(st.s(), tree.n, tree.log);
+    return put_literals_coded(st, l, tree.log, at + tree.nbytes, end, out_at);
 }
 
 /* collective.  The literals section at st.at, which goes on behind it, in a block to byte `end`. */
@@ -144,7 +158,7 @@ WHARF_DEVICE failure take_literals(state &st, sequences &q, uint32_t end)
     literals l = read_literals(st.source, st.at, end - st.at);
     if (!l.is_good)
         return {WHARF_REASON_ZSTD_LITERALS, st.at};
-    if (l.type == LITERALS_REPEAT && load(&st.keep->tree_log) == 0)
+    if (l.type == LITERALS_REPEAT && uniform(load(&st.keep->tree_log)) == 0)
         return {WHARF_REASON_ZSTD_TREE, st.at};
     if (l.n > r.nbytes)
         return fail_room(st, r.reason, st.at);
@@ -223,11 +237,11 @@ WHARF_DEVICE table_place take_table(state &st, unsigned k, uint32_t mode, uint32
     } else if (mode == MODE_REPEAT) {
         if (!st.has_tables)
             return bad;
-        d.n_symbols = load(&st.keep->n_symbols[k]);
-        d.log = load(&st.keep->log[k]);
+        d.n_symbols = uniform(load(&st.keep->n_symbols[k]));
+        d.log = uniform(load(&st.keep->log[k]));
         restore_counts(s, st.keep->counts[k]);
     } else if (mode == MODE_ONE) {
-        uint32_t symbol = window_bits(s, 8 * (at - 16 * quad)) & 0xff;
+        uint32_t symbol = uniform(window_bits(s, 8 * (at - 16 * quad)) & 0xff);
         if (at >= end || symbol >= n_symbols_of(k))
             return bad;
         put_one_symbol(s, symbol);

@@ -250,7 +250,8 @@ WHARF_DEVICE uint32_t take_batch(state &st, sequences &q)
 /* collective.  Puts n literals, which are there, where they go. */
 WHARF_DEVICE void put_literals(state &st, const sequences &q, uint32_t n)
 {
-    uint32_t from = st.n_out + q.room;
+    uint32_t from = uniform(st.n_out + q.room);
+    n = uniform(n);
     if (q.in_input) {
         output_stream out = {st.out, st.out_avail, st.n_out};
         out.copy_input(st.source, q.in_at + from - st.source.begin, n);

@@ -37,7 +37,10 @@ struct stream {
 WHARF_DEVICE stream find_stream(const input_source &source, uint32_t at, uint32_t end,
                                 uint32_t out_at, uint32_t n_literals)
 {
-    uint32_t last = end > at ? load_nc(source.aligned + end - 1) : 0;
+    uint32_t last = 0;
+    if (end > at)
+        last = load_nc(source.aligned + end - 1);
+    last = opaque(last); /* where lanes that parted meet, for the compiler too */
     uint32_t top = last ? 8 * (end - 1) + high_bit(last) : 8 * at;
     return {8 * at, top, out_at, n_literals, last != 0};
 }

@@ -105,20 +105,21 @@ WHARF_DEVICE description read_counts(shared &s, uint32_t p, uint32_t end, uint32
                                      uint32_t max_log)
 {
     uint32_t begin = p, symbol = 0;
-    description d = {WHARF_ZSTD_MIN_LOG + (window_bits(s, p) & 15), 0, 0};
+    description d = {WHARF_ZSTD_MIN_LOG + uniform(window_bits(s, p) & 15), 0, 0};
     p += 4;
     if (d.log > max_log)
         return d;
     clear_counts(s);
     uint32_t left = 1u << d.log;
     while (left > 0 && symbol <= max_symbol) {
-        uint32_t n = take_up_to(s, p, left + 1); /* one more than the count, 0 for a rare symbol */
+        uint32_t n = uniform(take_up_to(s, p, left + 1)); /* one more than the count, 0 for a rare symbol */
         if (lane_id() == 0 && symbol < N_COUNTS)
             store(&s.counts[symbol], (int16_t)((int32_t)n - 1));
         symbol++;
         left -= n == 0 ? 1 : n - 1;
         if (n == 1)
-            symbol = skip_zeros(s, p, symbol, max_symbol);
+            symbol = uniform(skip_zeros(s, p, symbol, max_symbol));
+        p = uniform(p);
     }
     syncwarp();
     d.n_symbols = symbol;
@@ -218,7 +219,9 @@ WHARF_DEVICE void number_states(shared &s, uint32_t *cells, unsigned k, uint32_t
 WHARF_DEVICE void make_cells(shared &s, uint32_t *cells, unsigned k, uint32_t n_symbols,
                              uint32_t log)
 {
-    uint32_t n_ranks = rank_symbols(s, cells, n_symbols, 1u << log);
+    n_symbols = uniform(n_symbols);
+    log = uniform(log);
+    uint32_t n_ranks = uniform(rank_symbols(s, cells, n_symbols, 1u << log));
     fill_ranks(s, n_ranks);
     spread_ranks(s, cells, n_ranks, 1u << log);
     number_states(s, cells, k, log);

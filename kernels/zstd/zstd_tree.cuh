@@ -32,7 +32,7 @@ WHARF_DEVICE uint32_t decode_weights(shared &s, uint32_t log, uint32_t begin, ui
     uint32_t one = window_bits_below(s, p, log), other = window_bits_below(s, p - log, log);
     p -= 2 * log;
     for (uint32_t i = 0; i < N_LITERALS - 2; i++) {
-        uint32_t cell = load(&s.tree.cells[one]);
+        uint32_t cell = uniform(load(&s.tree.cells[one]));
         uint32_t n = cell_n_state(cell);
         uint32_t other_cell = load(&s.tree.cells[other]);
         bool is_over = p - begin < n;
@@ -64,7 +64,7 @@ WHARF_DEVICE uint32_t read_coded_weights(const state &st, uint32_t at, uint32_t 
     if (d.nbytes == 0 || d.n_symbols > most || d.nbytes == nbytes)
         return 0;
     make_cells(s, s.tree.cells, WEIGHTS, d.n_symbols, d.log);
-    uint32_t last = window_bits_below(s, end, 8);
+    uint32_t last = uniform(window_bits_below(s, end, 8));
     if (last == 0)
         return 0;
     return decode_weights(s, d.log, p + 8 * d.nbytes, end - 8 + high_bit(last));
@@ -178,46 +178,46 @@ WHARF_DEVICE void keep_tree(const state &st, uint32_t n, uint32_t log)
     syncwarp();
 }
 
-/* collective.  The tree that a block before had; its log. */
-WHARF_DEVICE uint32_t restore_tree(const state &st)
+/* A tree whose weights are in s.tree. */
+struct tree_result {
+    uint32_t nbytes; /* of its description */
+    uint32_t n;      /* weights */
+    uint32_t log;    /* 0: it is not good */
+};
+
+/* collective.  The tree that a block before had. */
+WHARF_DEVICE tree_result restore_tree(const state &st)
 {
     shared &s = st.s();
-    uint32_t n = load(&st.keep->n_weights), log = load(&st.keep->tree_log);
+    uint32_t n = uniform(load(&st.keep->n_weights)), log = uniform(load(&st.keep->tree_log));
     syncwarp(); /* what was in the tree's place is not wanted any more */
     for (uint32_t i = lane_id(); i < n; i += WARP_LANES)
         store(&s.tree.weights[i], load(&st.keep->weights[i]));
     syncwarp();
-    make_tree(s, n, log);
-    return log;
+    return {0, n, log};
 }
 
-struct tree_result {
-    uint32_t nbytes; /* of its description; 0: it is not good */
-    uint32_t log;
-};
-
-/* collective.  Reads the tree at byte `at` of the input, before byte `end`, and makes it. */
+/* collective.  Reads the tree at byte `at` of the input, before byte `end`, and keeps it. */
 WHARF_DEVICE tree_result read_tree(const state &st, uint32_t at, uint32_t end)
 {
     shared &s = st.s();
     if (at >= end)
-        return {0, 0};
+        return {0, 0, 0};
     uint32_t header = load_bytes(st.source, at) & 0xff;
     bool is_plain = header >= 128;
     uint32_t n = header - 127, nbytes = is_plain ? (n + 1) / 2 : header;
     if (nbytes > end - at - 1)
-        return {0, 0};
+        return {0, 0, 0};
     syncwarp(); /* what was in the tree's place is not wanted any more */
     if (is_plain)
         read_plain_weights(st, at + 1, n);
     else
-        n = read_coded_weights(st, at + 1, nbytes);
-    uint32_t log = n > 0 ? complete_weights(s, n) : 0;
+        n = uniform(read_coded_weights(st, at + 1, nbytes));
+    uint32_t log = n > 0 ? uniform(complete_weights(s, n)) : 0;
     if (log == 0)
-        return {0, 0};
-    make_tree(s, n + 1, log);
+        return {0, 0, 0};
     keep_tree(st, n + 1, log);
-    return {1 + nbytes, log};
+    return {1 + nbytes, n + 1, log};
 }
 
 } // namespace zstd
