@@ -247,8 +247,9 @@ WHARF_DEVICE table_place take_table(state &st, unsigned k, uint32_t mode, uint32
         put_one_symbol(s, symbol);
         d = {0, symbol + 1, 1};
     } else {
-        d = read_counts(s, 8 * (at - 16 * quad), 8 * (end - 16 * quad), n_symbols_of(k) - 1,
+        d = read_counts(st.ref, 8 * (at - 16 * quad), 8 * (end - 16 * quad), n_symbols_of(k) - 1,
                         max_log_of(k));
+        d = {uniform(d.log), uniform(d.n_symbols), uniform(d.nbytes)};
         if (d.nbytes == 0)
             return bad;
     }
@@ -259,7 +260,7 @@ WHARF_DEVICE table_place take_table(state &st, unsigned k, uint32_t mode, uint32
             store(cells, make_cell(s, k, d.n_symbols - 1, 0, 1));
         syncwarp();
     } else {
-        make_cells(s, cells, k, d.n_symbols, d.log);
+        make_cells(st.ref, k * CELLS_STRIDE, k, d.n_symbols, d.log);
     }
     return {true, at + d.nbytes, d.log};
 }

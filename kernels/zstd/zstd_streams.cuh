@@ -219,6 +219,7 @@ WHARF_DEVICE uint32_t put_carefully(const state &st, const stream &mine, uint32_
 {
     const tree_memory &t = st.s().tree;
     uint32_t at = mine.top;
+    uint32_t start = load(&t.starts[lane_id() & 15]);
     if (!mine.is_there)
         return WHARF_REASON_ZSTD_STREAMS;
     for (uint32_t i = 0; i < mine.n_literals; i++) {
@@ -227,8 +228,10 @@ WHARF_DEVICE uint32_t put_carefully(const state &st, const stream &mine, uint32_
         uint32_t low = at - mine.begin < log ? mine.begin : at - log;
         uint32_t index = (load_bytes(st.source, low >> 3) >> (low & 7) & ((1u << (at - low)) - 1))
                          << (log - (at - low));
-        uint32_t weight = 1;
-        uint32_t entry = uniform(find_entry(t, index, log, weight));
+        /* The last weight whose codes begin there or before. */
+        uint32_t begins = ballot((start <= index) & (lane_id() > 0) & (lane_id() <= log));
+        uint32_t weight = high_bit(begins);
+        uint32_t entry = uniform(entry_of(t, index, log, weight));
         if ((entry & 15) > at - mine.begin)
             return WHARF_REASON_ZSTD_STREAMS;
         at -= entry & 15;

@@ -101,9 +101,14 @@ WHARF_DEVICE void clear_counts(shared &s)
  * at most 2^max_log states, to s.counts, as far as that goes; it ends before bit `end`.
  * Synchronises.  Its 256 symbols at most take 12 bits at most: they are in the window.
  */
-WHARF_DEVICE description read_counts(shared &s, uint32_t p, uint32_t end, uint32_t max_symbol,
-                                     uint32_t max_log)
+WHARF_DEVICE_NOINLINE description read_counts(shared_ref<shared> ref, uint32_t p, uint32_t end,
+                                              uint32_t max_symbol, uint32_t max_log)
 {
+    shared &s = ref.get();
+    p = uniform(p);
+    end = uniform(end);
+    max_symbol = uniform(max_symbol);
+    max_log = uniform(max_log);
     uint32_t begin = p, symbol = 0;
     description d = {WHARF_ZSTD_MIN_LOG + uniform(window_bits(s, p) & 15), 0, 0};
     p += 4;
@@ -215,12 +220,16 @@ WHARF_DEVICE void number_states(shared &s, uint32_t *cells, unsigned k, uint32_t
     }
 }
 
-/* collective.  The 2^log (at least 32) cells of a good description in s.counts.  Synchronises. */
-WHARF_DEVICE void make_cells(shared &s, uint32_t *cells, unsigned k, uint32_t n_symbols,
-                             uint32_t log)
+/* collective.  The 2^log (at least 32) cells of a good description in s.counts, from s.cells[first]
+ * on.  Synchronises.  Not inlined: called from two places. */
+WHARF_DEVICE_NOINLINE void make_cells(shared_ref<shared> ref, uint32_t first, unsigned k,
+                                      uint32_t n_symbols, uint32_t log)
 {
+    shared &s = ref.get();
+    k = uniform(k);
     n_symbols = uniform(n_symbols);
     log = uniform(log);
+    uint32_t *cells = &s.cells[uniform(first)];
     uint32_t n_ranks = uniform(rank_symbols(s, cells, n_symbols, 1u << log));
     fill_ranks(s, n_ranks);
     spread_ranks(s, cells, n_ranks, 1u << log);

@@ -36,15 +36,12 @@ WHARF_DEVICE uint32_t decode_weights(shared &s, uint32_t log, uint32_t begin, ui
         uint32_t n = cell_n_state(cell);
         uint32_t other_cell = load(&s.tree.cells[other]);
         bool is_over = p - begin < n;
-        if (lane_id() == 0) {
-            store(&s.tree.weights[i], (uint8_t)cell_symbol(cell));
-            if (is_over)
-                store(&s.tree.weights[i + 1], (uint8_t)cell_symbol(other_cell));
-        }
-        if (is_over) {
-            syncwarp();
+        if (lane_id() < 2)
+            store(&s.tree.weights[i + lane_id()],
+                  (uint8_t)cell_symbol(lane_id() == 0 ? cell : other_cell));
+        syncwarp(); /* lanes meet, for the compiler too */
+        if (is_over)
             return i + 2;
-        }
         one = other;
         other = (cell >> CELL_NEXT_SHIFT) + window_bits_below(s, p, n);
         p -= n;
@@ -58,12 +55,13 @@ WHARF_DEVICE uint32_t read_coded_weights(const state &st, uint32_t at, uint32_t 
     shared &s = st.s();
     load_window(st, at >> 4);
     uint32_t p = 8 * (at & 15), end = p + 8 * nbytes;
-    description d = read_counts(s, p, end, N_LITERALS - 1, WHARF_ZSTD_WEIGHT_LOG);
+    description d = read_counts(st.ref, p, end, N_LITERALS - 1, WHARF_ZSTD_WEIGHT_LOG);
+    d = {uniform(d.log), uniform(d.n_symbols), uniform(d.nbytes)};
     uint32_t most =
         d.log == WHARF_ZSTD_WEIGHT_LOG ? MAX_WEIGHT_SYMBOLS_OF_64 : MAX_WEIGHT_SYMBOLS_OF_32;
     if (d.nbytes == 0 || d.n_symbols > most || d.nbytes == nbytes)
         return 0;
-    make_cells(s, s.tree.cells, WEIGHTS, d.n_symbols, d.log);
+    make_cells(st.ref, offsetof(tree_memory, cells) / sizeof(uint32_t), WEIGHTS, d.n_symbols, d.log);
     uint32_t last = uniform(window_bits_below(s, end, 8));
     if (last == 0)
         return 0;
@@ -140,13 +138,9 @@ WHARF_DEVICE void sort_literals(tree_memory &t, uint32_t n, uint32_t log)
     syncwarp();
 }
 
-/* One lane.  What stands for the bits `index`, of which there are log; `weight` is theirs or one
- * that is less. */
-WHARF_DEVICE uint32_t find_entry(const tree_memory &t, uint32_t index, uint32_t log,
-                                 uint32_t &weight)
+/* One lane.  What stands for the bits `index`, of which there are log, and which have this weight. */
+WHARF_DEVICE uint32_t entry_of(const tree_memory &t, uint32_t index, uint32_t log, uint32_t weight)
 {
-    while (weight < log && index >= load(&t.starts[weight + 1]))
-        weight++;
     uint32_t rank = (index - load(&t.starts[weight])) >> (weight - 1);
     uint32_t literal = load(&t.sorted[load(&t.firsts[weight]) + rank]);
     return literal << 8 | (log + 1 - weight);
@@ -161,8 +155,11 @@ WHARF_DEVICE void make_tree(shared &s, uint32_t n, uint32_t log)
     if (log > QUICK_TREE_LOG)
         return;
     uint32_t weight = 1;
-    for (uint32_t i = lane_id(); i < 1u << log; i += WARP_LANES)
-        store(&t.table[i], (uint16_t)find_entry(t, i, log, weight));
+    for (uint32_t i = lane_id(); i < 1u << log; i += WARP_LANES) {
+        while (weight < log && i >= load(&t.starts[weight + 1]))
+            weight++;
+        store(&t.table[i], (uint16_t)entry_of(t, i, log, weight));
+    }
     syncwarp();
 }
 

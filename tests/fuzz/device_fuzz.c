@@ -3,7 +3,8 @@
  * Device decoders, on the SIMT layer: any bytes as a job, whose outcome and output must be the CPU
  * engine's.
  *
- * The first byte chooses the codec (its lower four bits) and the order of the lanes, the second the
+ * The first byte chooses the codec (its lower four bits, and its highest for those from 16 on) and the
+ * order of the lanes, the second the
  * job's flags and the room for the output, the third the codec's parameter; the rest is the source.
  * Both are capped: under a sanitizer every collective of the warp costs two microseconds, and small
  * sizes reach the same code.
@@ -44,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 
     if (nbytes < HEAD_NBYTES)
         return 0;
-    uint32_t codec = codecs[(data[0] & 15) % N_CODECS];
+    uint32_t codec = codecs[((data[0] & 15) | data[0] >> 7 << 4) % N_CODECS];
     if (!wharf_simt_can_decode(codec))
         return 0;
     uint32_t parameter = data[2];
@@ -77,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
         .out_avail = out.nbytes,
     };
     struct wharf_device_batch batch = {&chunk, &got, 1, WHARF_DEVICE_ANY_CODEC};
-    enum wharf_simt_order order = (enum wharf_simt_order)(data[0] / 16 % N_ORDERS);
+    enum wharf_simt_order order = (enum wharf_simt_order)(data[0] / 16 % 8 % N_ORDERS);
     check(wharf_simt_decode_batch(&batch, order, nbytes, NULL) == 0);
     check(test_outcome_same(&got, &want));
     if (want.result == WHARF_OK)
