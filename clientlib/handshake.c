@@ -18,6 +18,7 @@
 #define FEATURES                                                                                   \
     ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY |                                           \
      (uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_SOURCES |                                          \
+     (uint64_t)1 << WHARF__FEATURE__FEATURE_FILES |                                                \
      (uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS | MARKS | COMPRESS)
 
 /* Takes the result of sending a request of the handshake; the link goes DOWN if that failed.  A
@@ -274,14 +275,25 @@ int wharf_client_send_model(struct wharf *wharf, const struct wharf_client_model
     return wharf_client_link_send(&wharf->link, &request, &model->fd, 1);
 }
 
+static Wharf__MemoryKind kind_of(const struct wharf_client_region *region)
+{
+    switch (region->kind) {
+    case WHARF_MEMORY_GPU:
+        return WHARF__MEMORY_KIND__MEMORY_KIND_GPU;
+    case WHARF_CLIENT_FILE:
+        return WHARF__MEMORY_KIND__MEMORY_KIND_FILE;
+    default:
+        return WHARF__MEMORY_KIND__MEMORY_KIND_MEMFD;
+    }
+}
+
 int wharf_client_send_register(struct wharf *wharf, const struct wharf_client_region *region)
 {
     Wharf__RegisterMemoryRequest memory = WHARF__REGISTER_MEMORY_REQUEST__INIT;
     Wharf__Request request = WHARF__REQUEST__INIT;
 
     memory.region = region->number;
-    memory.kind = region->kind == WHARF_MEMORY_GPU ? WHARF__MEMORY_KIND__MEMORY_KIND_GPU
-                                                   : WHARF__MEMORY_KIND__MEMORY_KIND_MEMFD;
+    memory.kind = kind_of(region);
     memory.nbytes = region->nbytes;
     memory.read_only = region->is_read_only;
     request.body_case = WHARF__REQUEST__BODY_REGISTER_MEMORY;

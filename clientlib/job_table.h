@@ -50,13 +50,14 @@ struct wharf_client_job {
     uint32_t use;                       /* how often the slot was used: half of the tag */
     uint32_t previous;                  /* on its list */
     uint32_t next;
-    uint32_t ring_index;    /* in the ring, of its submission */
-    uint32_t n_deaths;      /* of daemons that had begun it */
-    uint8_t state;          /* enum wharf_client_job_state */
-    uint8_t is_private;     /* a call waits for this one itself: nobody else may take it */
-    uint8_t was_published;  /* a daemon may have seen it */
-    uint8_t is_unwanted;    /* to be cancelled */
-    uint8_t is_cancel_sent; /* and the running daemon was told */
+    uint32_t ring_index;      /* in the ring, of its submission */
+    uint32_t n_deaths;        /* of daemons that had begun it */
+    uint8_t state;            /* enum wharf_client_job_state */
+    uint8_t is_private;       /* a call waits for this one itself: nobody else may take it */
+    uint8_t was_published;    /* a daemon may have seen it */
+    uint8_t is_unwanted;      /* to be cancelled */
+    uint8_t is_cancel_sent;   /* and the running daemon was told */
+    uint8_t is_write_unknown; /* a daemon that is gone may have begun to write its file */
     /* The call that waited has gone: when the job ends, nobody takes it, and the copies go. */
     uint8_t is_abandoned;
     void *in_copy; /* of a private job: memory of the arena, or NULL */

@@ -175,6 +175,80 @@ int wharf_register_gpu(struct wharf *wharf, int fd, uint64_t address, size_t nby
     return wharf_register(wharf, &memory);
 }
 
+/* ---- files --------------------------------------------------------------------------------- */
+
+struct file_call {
+    int fd;
+    int is_read_only;
+    int is_write_only;
+    void *address;
+};
+
+static int check_file(struct file_call *call, uint32_t flags)
+{
+    int mode = fcntl(call->fd, F_GETFL);
+
+    if (mode < 0 || mode & O_PATH)
+        return wharf_client_fail(-EBADF, "%d is no descriptor of a file that is open", call->fd);
+    call->is_read_only = flags & WHARF_MEMORY_READ_ONLY || (mode & O_ACCMODE) == O_RDONLY;
+    call->is_write_only = (mode & O_ACCMODE) == O_WRONLY;
+    if (call->is_read_only && call->is_write_only)
+        return wharf_client_fail(-EACCES, "the file is open for writing alone");
+    if (!call->is_read_only && mode & O_APPEND)
+        return wharf_client_fail(-EINVAL, "the file is open with O_APPEND, which overrides "
+                                          "offsets: open it again, or register it with "
+                                          "WHARF_MEMORY_READ_ONLY");
+    return 0;
+}
+
+/* As add_region. */
+static int add_file(struct wharf *wharf, const struct file_call *call,
+                    struct wharf_client_region **ret_region)
+{
+    if (!(wharf->link.facts.features & FEATURE(FILES)))
+        return wharf_client_fail(-EOPNOTSUPP, "files need a daemon that reads them");
+    int fd = fcntl(call->fd, F_DUPFD_CLOEXEC, 3);
+    if (fd < 0)
+        return wharf_client_fail(-errno, "cannot keep the file's descriptor: %s", strerror(errno));
+    int r = wharf_client_regions_add_file(&wharf->regions, fd, ret_region);
+    if (r < 0) {
+        close(fd);
+        return wharf_client_fail(r, "cannot register the file: %s", why_not_added(r));
+    }
+    (*ret_region)->is_read_only = (uint32_t)call->is_read_only;
+    (*ret_region)->is_write_only = (uint32_t)call->is_write_only;
+    return 0;
+}
+
+static int register_file(struct wharf *wharf, void *data, struct wharf_client_answer *answer)
+{
+    struct file_call *call = data;
+    struct wharf_client_region *region;
+    int r = add_file(wharf, call, &region);
+
+    if (r < 0)
+        return r;
+    call->address = (void *)region->address;
+    r = wharf_client_request_done(wharf, send_register, region, answer);
+    return settle_region(wharf, region, r, 0);
+}
+
+int wharf_register_file(struct wharf *wharf, int fd, uint32_t flags, void **ret_address)
+{
+    struct file_call call = {.fd = fd};
+    int r = wharf_client_check(wharf);
+
+    if (r == 0 && (!ret_address || flags & ~(uint32_t)WHARF_MEMORY_READ_ONLY))
+        r = wharf_client_fail(-EINVAL, "the place for the address is NULL, or a flag unknown");
+    if (r == 0)
+        r = check_file(&call, flags);
+    if (r == 0)
+        r = wharf_client_with_answer(wharf, register_file, &call);
+    if (r == 0)
+        *ret_address = call.address;
+    return r;
+}
+
 /* ---- and its end --------------------------------------------------------------------------- */
 
 static int remove_region(struct wharf *wharf, struct wharf_client_region *region,

@@ -95,9 +95,9 @@ static int is_reachable(const struct call *call, const void *memory, size_t nbyt
                                        &offset) == 0;
 }
 
-static int touches_gpu(const struct call *call, const void *memory, size_t nbytes)
+static int is_distant(const struct call *call, const void *memory, size_t nbytes)
 {
-    return wharf_client_regions_touch_gpu(&call->wharf->regions, memory, nbytes);
+    return wharf_client_regions_touch_distant(&call->wharf->regions, memory, nbytes);
 }
 
 /* Memory of the arena for what is not reachable.  Returns 0, or -errno with nothing taken. */
@@ -129,10 +129,10 @@ static int look_at_memory(struct call *call)
 
     call->copies_in = !is_reachable(call, own->in, own->in_nbytes, 0);
     call->copies_out = !is_reachable(call, own->out, own->out_avail, 1);
-    if ((call->copies_in && touches_gpu(call, own->in, own->in_nbytes)) ||
-        (call->copies_out && touches_gpu(call, own->out, own->out_avail)))
-        return wharf_client_fail(-EFAULT, "the source or the destination is GPU memory and reaches "
-                                          "beyond what is registered for that");
+    if ((call->copies_in && is_distant(call, own->in, own->in_nbytes)) ||
+        (call->copies_out && is_distant(call, own->out, own->out_avail)))
+        return wharf_client_fail(-EFAULT, "the source or the destination is GPU memory or a file, "
+                                          "and reaches beyond what is registered for that");
     call->may_run_here = call->copies_in && call->copies_out &&
                          !(wharf->flags & WHARF_OPEN_DAEMON) &&
                          !wharf_client_names_model(own->codec, own->parameter) &&

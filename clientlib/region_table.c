@@ -107,6 +107,18 @@ int wharf_client_regions_add(struct wharf_client_regions *regions, void *address
     return 0;
 }
 
+int wharf_client_regions_add_file(struct wharf_client_regions *regions, int fd,
+                                  struct wharf_client_region **ret_region)
+{
+    uintptr_t place = find_number(regions);
+    void *address = (void *)(WHARF_CLIENT_FILES_BEGIN + place * WHARF_CLIENT_FILE_NBYTES);
+    int r = wharf_client_regions_add(regions, address, WHARF_CLIENT_FILE_NBYTES, fd, ret_region);
+
+    if (r == 0)
+        (*ret_region)->kind = WHARF_CLIENT_FILE;
+    return r;
+}
+
 void wharf_client_regions_remove(struct wharf_client_regions *regions,
                                  struct wharf_client_region *region)
 {
@@ -167,8 +179,8 @@ int wharf_client_regions_locate(const struct wharf_client_regions *regions, cons
     return 0;
 }
 
-int wharf_client_regions_touch_gpu(const struct wharf_client_regions *regions, const void *memory,
-                                   size_t nbytes)
+int wharf_client_regions_touch_distant(const struct wharf_client_regions *regions,
+                                       const void *memory, size_t nbytes)
 {
     uintptr_t address = (uintptr_t)memory;
 
@@ -177,7 +189,8 @@ int wharf_client_regions_touch_gpu(const struct wharf_client_regions *regions, c
          (regions->by_address[i]->address <= address ||
           regions->by_address[i]->address - address < nbytes);
          i++)
-        if (regions->by_address[i]->kind == WHARF_MEMORY_GPU)
+        if (regions->by_address[i]->kind == WHARF_MEMORY_GPU ||
+            regions->by_address[i]->kind == WHARF_CLIENT_FILE)
             return 1;
     return 0;
 }

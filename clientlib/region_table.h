@@ -21,13 +21,22 @@ enum wharf_client_region_state {
     WHARF_CLIENT_REGION_UNKNOWN,
 };
 
+/*
+ * A file is a region whose addresses are none of memory's: no processor that wharf runs on has
+ * memory of programs there.  Each has this many.
+ */
+enum { WHARF_CLIENT_FILE = 3 };
+#define WHARF_CLIENT_FILE_NBYTES ((uintptr_t)1 << 50)
+#define WHARF_CLIENT_FILES_BEGIN ((uintptr_t)1 << 62)
+
 struct wharf_client_region {
     uintptr_t address;
     size_t nbytes;
     uint32_t number;
-    uint32_t kind; /* enum wharf_memory_kind */
+    uint32_t kind; /* enum wharf_memory_kind, or WHARF_CLIENT_FILE */
     uint32_t is_read_only;
-    uint32_t is_write_only; /* GPU memory of a daemon that takes no sources there */
+    uint32_t is_write_only; /* GPU memory of a daemon that takes no sources there, or a file that
+                               is not open for reading */
     uint32_t n_uses;        /* by jobs in flight: a source, a destination, a chunk of a batch */
     int fd;                 /* owned; -1 for none */
     enum wharf_client_region_state state;
@@ -56,6 +65,10 @@ void wharf_client_regions_deinit(struct wharf_client_regions *regions);
 int wharf_client_regions_add(struct wharf_client_regions *regions, void *address, size_t nbytes,
                              int fd, struct wharf_client_region **ret_region);
 
+/* Likewise a file, at addresses of its own. */
+int wharf_client_regions_add_file(struct wharf_client_regions *regions, int fd,
+                                  struct wharf_client_region **ret_region);
+
 /* Frees the region, its number and its descriptor. */
 void wharf_client_regions_remove(struct wharf_client_regions *regions,
                                  struct wharf_client_region *region);
@@ -80,10 +93,10 @@ int wharf_client_regions_locate(const struct wharf_client_regions *regions, cons
                                 size_t nbytes, int is_output, uint16_t *ret_number,
                                 uint64_t *ret_offset);
 
-/* Whether any of nbytes at `memory` is registered GPU memory, in whatever state: the processor
- * cannot reach that. */
-int wharf_client_regions_touch_gpu(const struct wharf_client_regions *regions, const void *memory,
-                                   size_t nbytes);
+/* Whether any of nbytes at `memory` is registered GPU memory or a file, in whatever state: the
+ * processor cannot reach that. */
+int wharf_client_regions_touch_distant(const struct wharf_client_regions *regions,
+                                       const void *memory, size_t nbytes);
 
 /* The address of what was located. */
 static inline void *wharf_client_regions_address(const struct wharf_client_regions *regions,

@@ -6,6 +6,25 @@
 #include "clientlib/now.h"
 #include "clientlib/rings.h"
 
+static int is_file(const struct wharf *wharf, uint16_t region)
+{
+    const struct wharf_client_region *its = wharf->regions.by_number[region];
+
+    return its && its->kind == WHARF_CLIENT_FILE;
+}
+
+/* Whether it may have written to a file.  What the last daemon's process for files began can come
+ * there later than anything that is done now. */
+static int writes_file(const struct wharf *wharf, const struct wharf_client_job *job)
+{
+    if (!job->batch)
+        return is_file(wharf, job->submission.dst_region);
+    for (uint32_t i = 0; i < job->batch->n_chunks; i++)
+        if (is_file(wharf, job->batch->chunks[i].dst_region))
+            return 1;
+    return 0;
+}
+
 static void requeue(struct wharf *wharf, int is_death)
 {
     struct wharf_client_jobs *jobs = &wharf->jobs;
@@ -14,9 +33,10 @@ static void requeue(struct wharf *wharf, int is_death)
 
     wharf_client_rings_find_marks(rings);
     for (; job; job = wharf_client_list_next(jobs, job)) {
+        int was_begun = wharf_client_rings_were_begun(rings, job->ring_index);
         job->state = WHARF_CLIENT_JOB_QUEUED;
-        if (is_death && wharf_client_rings_were_begun(rings, job->ring_index) &&
-            ++job->n_deaths == WHARF_CLIENT_SUSPECT_DEATHS)
+        job->is_write_unknown |= was_begun && writes_file(wharf, job);
+        if (is_death && was_begun && ++job->n_deaths == WHARF_CLIENT_SUSPECT_DEATHS)
             jobs->n_suspects++;
         if (job->is_cancel_sent)
             jobs->n_unwanted++;
@@ -54,9 +74,14 @@ static int shorten_timeout(struct wharf_client_job *job)
 }
 
 /* Whether a queued job ends here, and how. */
-static int ends_unrun(struct wharf_client_job *job, uint16_t *ret_result)
+static int ends_unrun(struct wharf_client_job *job, struct wharf_completion *ret_completion)
 {
-    if (job->is_unwanted)
+    uint16_t *ret_result = &ret_completion->result;
+
+    *ret_completion = (struct wharf_completion){.result = WHARF_FILE_ERROR};
+    if (job->is_write_unknown)
+        ret_completion->reason = WHARF_REASON_FILE_ABANDONED;
+    else if (job->is_unwanted)
         *ret_result = WHARF_CANCELLED;
     else if (job->n_deaths >= WHARF_CLIENT_GIVE_UP_DEATHS)
         *ret_result = WHARF_INTERNAL;
@@ -80,7 +105,7 @@ struct wharf_client_job *wharf_client_replay_next(struct wharf *wharf)
 {
     struct wharf_client_jobs *jobs = &wharf->jobs;
     struct wharf_client_job *job;
-    uint16_t result;
+    struct wharf_completion completion;
 
     for (;;) {
         /* The ring's last place is for cancels. */
@@ -88,9 +113,9 @@ struct wharf_client_job *wharf_client_replay_next(struct wharf *wharf)
             return NULL;
         job = jobs->n_suspects ? first_suspect(jobs)
                                : wharf_client_list_first(jobs, &jobs->queued[0]);
-        if (!job || !ends_unrun(job, &result))
+        if (!job || !ends_unrun(job, &completion))
             return job;
         wharf_client_list_remove(jobs, &jobs->queued[0], job);
-        wharf_client_finish_unrun(wharf, job, result);
+        wharf_client_finish(wharf, job, &completion);
     }
 }

@@ -11,6 +11,9 @@
  * part in a further death, and at GIVE_UP_DEATHS it is given up.  What the daemon had not begun
  * does not count (of daemons that do not tell by marks, all that was submitted does), nor do
  * daemons that end in good order (draining).
+ *
+ * A job whose destination is in a file is not submitted again once it was begun: it ends as
+ * FILE_ERROR, FILE_ABANDONED.
  */
 #ifndef WHARF_CLIENT_REPLAY_H
 #define WHARF_CLIENT_REPLAY_H

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "clientlib/completions.h"
 #include "clientlib/error_text.h"
@@ -130,12 +131,26 @@ static void queue(struct wharf *wharf, struct wharf_client_job *job)
     wharf_client_list_append(&wharf->jobs, queue_of(wharf, job), job);
 }
 
+/* What this process may write to a file itself; the daemon does not know it. */
+static int check_file_size(const struct wharf *wharf, uint16_t region, uint64_t end)
+{
+    struct rlimit limit;
+
+    if (wharf->regions.by_number[region]->kind != WHARF_CLIENT_FILE ||
+        getrlimit(RLIMIT_FSIZE, &limit) < 0 || end <= limit.rlim_cur)
+        return 0;
+    return wharf_client_fail(-EFBIG,
+                             "the destination ends at byte %llu of its file, and this process may "
+                             "write %llu (RLIMIT_FSIZE)",
+                             (unsigned long long)end, (unsigned long long)limit.rlim_cur);
+}
+
 static int locate(struct wharf *wharf, const void *memory, size_t nbytes, int is_output,
                   uint16_t *ret_region, uint64_t *ret_offset)
 {
     if (wharf_client_regions_locate(&wharf->regions, memory, nbytes, is_output, ret_region,
                                     ret_offset) == 0)
-        return 0;
+        return is_output && nbytes ? check_file_size(wharf, *ret_region, *ret_offset + nbytes) : 0;
     return wharf_client_fail(
         -EFAULT, "the %s, %zu bytes at %p, is not from wharf_alloc and not registered%s",
         is_output ? "destination" : "source", nbytes, memory,

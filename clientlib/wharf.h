@@ -418,6 +418,58 @@ int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
 int wharf_register_gpu(struct wharf *wharf, int fd, uint64_t address, size_t nbytes);
 
 /*
+ * wharf_register_file: lets jobs have their source, their destination or both in a file, which the
+ * daemon reads and writes: the program copies nothing.
+ *   fd           of a regular file or a block device.  Duplicated: the caller may close its own.
+ *                What may be done with the file is what fd is open for, and never more.  The daemon
+ *                opens no path, and leaves the file's position and flags alone.
+ *   flags        0 or WHARF_MEMORY_READ_ONLY.  A file that is open for reading alone is read-only.
+ *   ret_address  not NULL; receives an address A.  Byte N of the file is what jobs call A + N, for
+ *                N below 2^50: `in`, `out`, and those of a batch's chunks.  There is no memory: the
+ *                program can neither read nor write there.
+ * wharf_unregister(wharf, A) ends that.
+ *
+ * Such jobs run on the CPU, whatever else the daemon has, so source and destination may be a file,
+ * the arena or registered memory, but no GPU memory.  (A handle whose engine is a GPU takes no
+ * files.)  All rules for memory hold for a file's bytes: nobody may write those of a source or a
+ * destination while the job is in flight.  Whoever does gets any result, and harms nobody else.
+ * Files are read and written by way of the page cache, unless fd is open with O_DIRECT, whose rules
+ * are then the caller's to keep.  Nothing is synchronised to a disk.
+ *
+ * Output is written to a file when the job has ended well: if it fails before, the destination is
+ * as it was.  A batch's chunks are written one by one.
+ *
+ * Additional results of such jobs, with WHARF_FILE_ERROR; bit_offset is eight times the bytes of
+ * the source that could be read, or of the output that were written, before:
+ *   FILE_SHORT   the file ends inside the source
+ *   FILE_READ + N, FILE_WRITE + N   errno value N, which wharf_reason_errno gives: EIO, ENOSPC,
+ *                EFBIG, EDQUOT, EROFS and others.  What follows bit_offset in a destination is
+ *                undefined within out_avail
+ *   FILE_TIME    reading took longer than the daemon's file_timeout.  The connection ends then, and
+ *                the library makes another one: see RESTARTS
+ *   FILE_ABANDONED   writing took longer than that, or the daemon was gone before the job was
+ *                done: what was written, and what will be, nobody knows.  The destination is
+ *                undefined within out_avail, and may change until the file's own server has ended
+ *                what it was asked for.  Unlike all others, such a job is not submitted again
+ *
+ * Blocks until the daemon has looked at the file.
+ * Returns 0, or
+ *   -EBADF       fd is no regular file and no block device
+ *   -EACCES      fd is not open for what flags say, or its file system does not let the daemon look
+ *                at it, as FUSE's without allow_other: read it yourself
+ *   -EINVAL      ret_address is NULL, a flag is unknown, or fd is open with O_APPEND and for writing
+ *   -EOPNOTSUPP  the daemon is too old for files, there is none, or the handle's engine is a GPU; or
+ *                the file is of procfs, sysfs or another file system that makes its files up
+ *   -EBUSY       files of this user hang processes of the daemon
+ *   -EDQUOT      over the daemon's limits
+ *   -ENOSPC, -ENOMEM, -ETIMEDOUT   as wharf_register
+ *   another number that fstat gave
+ * wharf_submit, wharf_submit_batch and wharf_decompress return -EFBIG where a destination reaches
+ * beyond the process's RLIMIT_FSIZE.
+ */
+int wharf_register_file(struct wharf *wharf, int fd, uint32_t flags, void **ret_address);
+
+/*
  * wharf_unregister: ends that for the memory registered at `address`.  Blocks likewise.
  * Returns 0, -ENOENT (nothing is registered there), -EBUSY (a job in flight uses it) or
  * -ETIMEDOUT.

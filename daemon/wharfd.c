@@ -20,6 +20,7 @@
 #include "daemon/control/gate.h"
 #include "daemon/control/server.h"
 #include "daemon/dispatch/front_lock.h"
+#include "daemon/disposable/file_main.h"
 #include "daemon/disposable/gate_protocol.h"
 #include "daemon/disposable/owner_lookup.h"
 #include "daemon/disposable/undertaker.h"
@@ -303,6 +304,8 @@ int main(int argc, char **argv)
     /* How the daemon calls itself; nobody else has a reason to. */
     if (argc == 4 && strcmp(argv[1], "--gate") == 0)
         return wharf_gate_main(atoi(argv[2]), (pid_t)atoi(argv[3]));
+    if (argc == 4 && strcmp(argv[1], "--io") == 0)
+        return wharf_file_main(atoi(argv[2]), (pid_t)atoi(argv[3]));
     if (argc == 4 && strcmp(argv[1], "--undertaker") == 0)
         return wharf_undertaker_main(atoi(argv[2]), atoi(argv[3]));
     if (argc == 4 && strcmp(argv[1], "--owners") == 0)

@@ -22,6 +22,7 @@ static const struct value_text result_texts[] = {
     [WHARF_DEVICE_FAULT] = {"device_fault", "GPU fault"},
     [WHARF_INTERNAL] = {"internal", "internal error"},
     [WHARF_BAD_REQUEST] = {"bad_request", "bad request"},
+    [WHARF_FILE_ERROR] = {"file_error", "error of a file"},
 };
 
 static const struct value_text reason_texts[] = {
@@ -148,6 +149,9 @@ static const struct value_text reason_texts[] = {
     [WHARF_REASON_SNAPPY_FRAME_CHECKSUM] = {"snappy_frame_checksum",
                                             "CRC-32C of the chunk is wrong"},
     [WHARF_REASON_BROTLI_STREAM] = {"brotli_stream", "no Brotli stream, or a damaged one"},
+    [WHARF_REASON_FILE_SHORT] = {"file_short", "the file ends inside the source"},
+    [WHARF_REASON_FILE_TIME] = {"file_time", "reading the file took too long"},
+    [WHARF_REASON_FILE_ABANDONED] = {"file_abandoned", "nobody knows what was written to the file"},
     [WHARF_REASON_REQUEST_CODEC] = {"request_codec", "no such codec"},
     [WHARF_REASON_REQUEST_FLAGS] = {"request_flags", "unknown flags"},
     [WHARF_REASON_REQUEST_RANGE] = {"request_range",
@@ -174,6 +178,9 @@ static const struct value_text reason_texts[] = {
 
 static const struct value_text unknown_result = {"unknown", "unknown result"};
 static const struct value_text unknown_reason = {"unknown", "unknown reason"};
+/* Whatever the errno value is that was added. */
+static const struct value_text file_read = {"file_read", "the file cannot be read"};
+static const struct value_text file_write = {"file_write", "the file cannot be written"};
 
 static const struct value_text *find_text(const struct value_text *texts, size_t n_texts,
                                           uint32_t value, const struct value_text *unknown)
@@ -189,6 +196,11 @@ static const struct value_text *result_text(uint32_t result)
 
 static const struct value_text *reason_text(uint32_t reason)
 {
+    if (reason >= WHARF_REASON_FILE_READ && reason < WHARF_REASON_FILE_WRITE)
+        return &file_read;
+    if (reason >= WHARF_REASON_FILE_WRITE &&
+        reason < WHARF_REASON_FILE_WRITE + WHARF_REASON_N_ERRNO)
+        return &file_write;
     return find_text(reason_texts, sizeof(reason_texts) / sizeof(reason_texts[0]), reason,
                      &unknown_reason);
 }

@@ -46,6 +46,8 @@ enum wharf_result {
     WHARF_INTERNAL = 11,
     /* The job itself makes no sense: an unknown codec, flag or region, or a bad range. */
     WHARF_BAD_REQUEST = 12,
+    /* A file that the job names could not be read or written. */
+    WHARF_FILE_ERROR = 13,
 };
 
 /*
@@ -226,7 +228,28 @@ enum wharf_reason {
 
     /* Files of Brotli, RFC 7932. */
     WHARF_REASON_BROTLI_STREAM = 216, /* BAD_DATA: the byte up to which libbrotlidec had read */
+
+    /* Files, all FILE_ERROR.  bit_offset is eight times the bytes of the source that could be read,
+     * or of the output that were written, before. */
+    WHARF_REASON_FILE_SHORT = 224,     /* the file ends inside the source */
+    WHARF_REASON_FILE_TIME = 225,      /* reading took longer than the daemon's file_timeout */
+    WHARF_REASON_FILE_ABANDONED = 226, /* nobody knows what became of writing: the destination may
+                                          still change, and the job is not run again */
+    WHARF_REASON_FILE_READ = 4096,     /* from here on reading failed: the errno value is added */
+    WHARF_REASON_FILE_WRITE = 8192,    /* from here on writing failed, likewise */
 };
+
+/* Errno values that are added to a reason are below. */
+#define WHARF_REASON_N_ERRNO 4096u
+
+/* The errno value of a FILE_READ or FILE_WRITE, as on Linux for x86-64; 0 for all other reasons. */
+static inline int wharf_reason_errno(uint32_t reason)
+{
+    return reason >= WHARF_REASON_FILE_READ &&
+                   reason < WHARF_REASON_FILE_WRITE + WHARF_REASON_N_ERRNO
+               ? (int)(reason % WHARF_REASON_N_ERRNO)
+               : 0;
+}
 
 /*
  * What a job ended with.  Every engine gives the same outcome for the same stream.  Of a job that

@@ -97,6 +97,7 @@ struct wharf_config {
     uint64_t hello_timeout_ns;
     uint64_t unread_timeout_ns;
     uint64_t gate_timeout_ns;
+    uint64_t file_timeout_ns;
     uint64_t drain_timeout_ns;
     uint64_t stuck_timeout_ns;
     uint64_t keep_tenants_ns;

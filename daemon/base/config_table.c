@@ -109,6 +109,8 @@ const struct wharf_setting wharf_settings[] = {
      NULL, "How long a connection may wait unread before it is ended; its client may come again."},
     {"daemon", "gate_timeout", DURATION, RELOADS, DAEMON(gate_timeout_ns), "2s", MS, HOUR, NULL,
      "How long looking at a client's descriptor may take before it counts as hung."},
+    {"daemon", "file_timeout", DURATION, RELOADS, DAEMON(file_timeout_ns), "30s", MS, HOUR, NULL,
+     "How long reading or writing a client's file may take before it counts as hung."},
     {"daemon", "drain_timeout", DURATION, RELOADS, DAEMON(drain_timeout_ns), "5s", 0, HOUR, NULL,
      "How long a stop waits for jobs that were taken; clients replay what is left."},
     {"daemon", "stuck_timeout", DURATION, RELOADS, DAEMON(stuck_timeout_ns), "60s", S, HOUR, NULL,

@@ -25,7 +25,8 @@ enum wharf_connection_hold {
     WHARF_HOLD_SEND = 1 << 1,     /* a reply waits for room */
     WHARF_HOLD_PROMISE = 1 << 2,  /* the daemon may not answer Hello yet */
     WHARF_HOLD_DOORBELL = 1 << 3, /* it rings for nothing */
-    WHARF_HOLD_IMPORT = 1 << 4,   /* the GPU's worker has memory of it to import */
+    WHARF_HOLD_IMPORT = 1 << 4,   /* the GPU's worker has memory of it to import, or the process for
+                                     files a file to look at */
     WHARF_HOLD_MODEL = 1 << 5,    /* its model is being made */
     WHARF_HOLD_STATS = 1 << 6,    /* the statistics that it asked for are being made */
     WHARF_HOLD_ROOM = 1 << 7,     /* its tenant is about to give back what it needs (room.h) */
@@ -72,6 +73,8 @@ struct wharf_connection {
     struct wharf_use use;               /* charged for it, without its session */
     struct wharf_session *session;      /* or NULL */
     uint64_t features;                  /* bits 1 << Feature that were agreed on */
+    struct wharf_file_process *files;   /* for its session's files, or NULL */
+    int files_error;                    /* why there is none for the last request; negative */
     uint32_t import_id;                 /* with HOLD_IMPORT, the request's */
     uint32_t import_region;             /* and the region's number */
     struct wharf_list stats_link;       /* with HOLD_STATS, in a list of the maker's */
@@ -190,6 +193,7 @@ void wharf_request_handle(struct wharf_connection *connection, const Wharf__Requ
 /* ---- memory_requests.c --------------------------------------------------------------------- */
 
 #define WHARF_FEATURE_GPU_MEMORY ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY)
+#define WHARF_FEATURE_FILES ((uint64_t)1 << WHARF__FEATURE__FEATURE_FILES)
 #define WHARF_FEATURE_MODELS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS)
 #define WHARF_FEATURE_MARKS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MARKS)
 #define WHARF_FEATURE_GPU_SOURCES ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_SOURCES)
@@ -198,10 +202,6 @@ void wharf_request_handle(struct wharf_connection *connection, const Wharf__Requ
 /* What to tell the client of memory that was not taken, by what wharf_segment_adopt returned; a
  * quota's text is wharf_tenant_charge's. */
 const char *wharf_memory_error_text(int r);
-
-/* Its session's regions and models cannot be changed: a worker has the session and is stuck in its
- * memory.  The client can go on with another one. */
-void wharf_connection_part_from_stuck(struct wharf_connection *connection);
 
 /* Answers a request to let go of such a thing: it is gone, or -ENOENT, -EBUSY, or -ETIME as above.
  */

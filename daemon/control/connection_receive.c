@@ -4,6 +4,7 @@
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/file_requests.h"
 #include "daemon/control/gate.h"
 #include "daemon/control/model_requests.h"
 #include "daemon/control/room.h"
@@ -82,6 +83,7 @@ static void take_request(struct wharf_connection *connection, const struct look 
     if (wharf_room_awaits(connection, request))
         return;
     if (wants_fd) {
+        wharf_files_prepare(connection, request);
         connection->gate_kind = wharf_request_gate_kind(connection, request);
         wharf_gate_ask(server->gate, connection);
         return;
@@ -164,6 +166,7 @@ void wharf_connection_receive(struct wharf_connection *connection)
 void wharf_connection_forget(struct wharf_connection *connection)
 {
     wharf_gate_forget(connection->server->gate, connection);
+    wharf_files_forget(connection);
     wharf_model_forget(connection);
     wharf_stats_forget(connection);
     wharf_room_forget(connection);

@@ -10,6 +10,7 @@
 #include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/file_requests.h"
 #include "daemon/control/model_requests.h"
 #include "daemon/control/pass_rights.h"
 #include "daemon/control/queue_use.h"
@@ -138,7 +139,7 @@ static void handle_hello(struct wharf_connection *connection, uint32_t id,
         refuse_hello(connection, id, EPROTONOSUPPORT, "this daemon speaks version 1 alone");
         return;
     }
-    uint64_t known = WHARF_FEATURE_MODELS | WHARF_FEATURE_MARKS;
+    uint64_t known = WHARF_FEATURE_MODELS | WHARF_FEATURE_MARKS | WHARF_FEATURE_FILES;
 
     if (connection->tenant->quota.max_compress_nbytes > 0)
         known |= WHARF_FEATURE_COMPRESS;
@@ -331,8 +332,11 @@ static bool brings_arena(const Wharf__Request *request)
 static uint8_t memory_gate_kind(const struct wharf_connection *connection,
                                 const Wharf__Request *request)
 {
-    bool is_gpu = request->register_memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU;
+    const Wharf__RegisterMemoryRequest *memory = request->register_memory;
+    bool is_gpu = memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU;
 
+    if (memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_FILE && wharf_files_are_ready(connection))
+        return memory->read_only ? WHARF_GATE_FILE : WHARF_GATE_FILE_WRITE;
     return is_gpu && connection->server->config.gpu_engine != WHARF_GPU_SIMT ? WHARF_GATE_GPU
                                                                              : WHARF_GATE_MEMFD;
 }

@@ -15,6 +15,7 @@
 #include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/file_requests.h"
 #include "daemon/core/limits.h"
 #include "daemon/core/tenant.h"
 #include "daemon/dispatch/front_lock.h"
@@ -218,12 +219,17 @@ static void set_timer(struct wharf_gate *gate)
 
 static int send_to_process(struct wharf_gate *gate, const struct wharf_connection *connection)
 {
-    uint8_t kind = connection->gate_kind;
+    struct wharf_gate_question question = {.kind = connection->gate_kind};
+    int fds[2] = {connection->fd, -1};
+    bool is_file = wharf_gate_is_file(question.kind);
     int r = gate->process ? 0 : start(gate);
 
-    return r < 0 ? r
-                 : wharf_control_send(gate->process->source.fd, &kind, 1, &connection->fd, 1,
-                                      MSG_DONTWAIT);
+    if (r < 0)
+        return r;
+    if (is_file)
+        fds[1] = wharf_files_socket(connection, &question.file);
+    return wharf_control_send(gate->process->source.fd, (const uint8_t *)&question,
+                              sizeof(question), fds, 1 + is_file, MSG_DONTWAIT);
 }
 
 static int ask(struct wharf_gate *gate, struct wharf_connection *connection)

@@ -11,6 +11,8 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/config.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/file_requests.h"
+#include "daemon/control/region_place.h"
 #include "daemon/control/replies.h"
 #include "daemon/control/server.h"
 #include "daemon/control/server_reap.h"
@@ -76,12 +78,9 @@ static int check_register(struct wharf_connection *connection,
     *ret_text = "kind is none that is known";
     if (memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU)
         return check_register_gpu(connection, memory, ret_text);
+    if (memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_FILE)
+        return wharf_files_check(connection, memory, ret_text);
     return memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_MEMFD ? 0 : EINVAL;
-}
-
-void wharf_connection_part_from_stuck(struct wharf_connection *connection)
-{
-    wharf_connection_part(connection, "its memory keeps the daemon waiting: connect again");
 }
 
 void wharf_request_removed(struct wharf_connection *connection, uint32_t id, int r,
@@ -98,61 +97,7 @@ void wharf_request_removed(struct wharf_connection *connection, uint32_t id, int
         wharf_request_done(connection, id);
 }
 
-/* ---- entering ------------------------------------------------------------------------------ */
-
-/*
- * A place for a region that is to be, which is charged; workers are kept away from the session
- * until `enter`.  -EEXIST and -EDQUOT: *ret_text; -ETIME: wharf_connection_part_from_stuck.  Only
- * the loop thread adds and removes regions, so what it finds stays so.
- */
-static int begin(struct wharf_connection *connection, const struct wharf_region *wanted,
-                 struct wharf_region **ret_place, const char **ret_text)
-{
-    struct wharf_front *front = &connection->server->front;
-    struct wharf_session *session = connection->session;
-    struct wharf_use use = wharf_region_use(wanted);
-
-    *ret_text = "its number is in use";
-    if (wharf_session_region(session, wanted->number))
-        return -EEXIST;
-    *ret_text = "over max_regions, the limit of one session";
-    *ret_place = wharf_session_region_place(session);
-    if (!*ret_place)
-        return -wharf_connection_is_over(connection, WHARF_LIMIT_REGIONS);
-    *ret_text = NULL;
-    int r = wharf_front_enter_alone(front, session);
-    if (r < 0)
-        return r;
-    r = wharf_tenant_charge(session->tenant, &use, ret_text);
-    if (r < 0)
-        wharf_front_let_go(session);
-    wharf_front_leave(front);
-    return r;
-}
-
-/* Enters it; or, if that came to an error, gives back what it was charged.  Returns that. */
-static int enter(struct wharf_connection *connection, const struct wharf_region *wanted,
-                 struct wharf_region *place, int r)
-{
-    struct wharf_front *front = &connection->server->front;
-    struct wharf_session *session = connection->session;
-    struct wharf_use use = wharf_region_use(wanted);
-
-    wharf_front_enter(front);
-    if (r < 0) {
-        wharf_tenant_give_back(connection->tenant, &use);
-    } else {
-        *place = *wanted;
-        session->n_device_regions += wanted->is_device;
-        wharf_use_add(&session->use, &use);
-        wharf_gpu_memory_add(front, wanted->memory);
-        /* If there will be no worker, nobody tells. */
-        if (wanted->is_device)
-            wharf_front_tell_decided(front, session);
-    }
-    wharf_front_leave_alone(front, session);
-    return r;
-}
+/* ---- the regions ----------------------------------------------------------------------------- */
 
 /* Gives its place back; returns what is to be given back when its segment is freed, since what a
  * GPU has stays charged until that has let go of it.  Under the lock. */
@@ -179,14 +124,14 @@ static int add_region(struct wharf_connection *connection,
         .read_only = memory->read_only,
         .segment = {.nbytes = memory->nbytes, .fd = -1},
     };
-    int r = begin(connection, &wanted, &place, ret_text);
+    int r = wharf_region_begin(connection, &wanted, &place, ret_text);
 
     if (r < 0)
         return r;
     r = wharf_segment_adopt(fd, memory->nbytes, memory->read_only, &wanted.segment);
     if (r == 0)
         wanted.memory = wharf_gpu_memory_new(front, session, fd, memory->nbytes, memory->read_only);
-    return enter(connection, &wanted, place, r);
+    return wharf_region_enter(connection, &wanted, place, r);
 }
 
 /* It has a place, where submissions do not find it before it was imported. */
@@ -203,12 +148,12 @@ static int add_gpu_region(struct wharf_connection *connection,
         .is_device = true,
         .segment = {.nbytes = memory->nbytes, .fd = -1},
     };
-    int r = begin(connection, &wanted, &place, ret_text);
+    int r = wharf_region_begin(connection, &wanted, &place, ret_text);
 
     if (r < 0)
         return r;
     wanted.memory = wharf_gpu_memory_new_device(front, session, fd, memory->nbytes);
-    return enter(connection, &wanted, place, wanted.memory ? 0 : -ENOMEM);
+    return wharf_region_enter(connection, &wanted, place, wanted.memory ? 0 : -ENOMEM);
 }
 
 /* ---- GPU memory ---------------------------------------------------------------------------- */
@@ -284,6 +229,9 @@ void wharf_request_decided(struct wharf_connection *connection)
     if (!(connection->holds & WHARF_HOLD_IMPORT))
         return;
     struct wharf_region *region = placed_region(session, number);
+    /* It is a file that is waited for. */
+    if (!region)
+        return;
     if (wharf_front_enter_alone(front, session) < 0) {
         wharf_connection_part_from_stuck(connection);
         return;
@@ -310,7 +258,12 @@ void wharf_request_register(struct wharf_connection *connection, uint32_t id,
     int code = check_register(connection, memory, &text);
 
     if (code) {
+        wharf_files_forgo(connection);
         wharf_request_refuse(connection, id, code, "%s", text);
+        return;
+    }
+    if (memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_FILE) {
+        wharf_files_register(connection, id, memory, fd);
         return;
     }
     text = NULL;
@@ -336,8 +289,10 @@ static int remove_region(struct wharf_connection *connection, uint32_t number)
 {
     struct wharf_front *front = &connection->server->front;
     struct wharf_session *session = connection->session;
-    struct wharf_segment segment;
+    struct wharf_segment segment = {.fd = -1};
     struct wharf_use use;
+    bool is_file = false;
+    uint32_t file = 0;
     int r = session ? wharf_front_enter_alone(front, session) : -ENOENT;
 
     if (r < 0)
@@ -349,10 +304,14 @@ static int remove_region(struct wharf_connection *connection, uint32_t number)
         r = -EBUSY;
     } else {
         segment = region->segment;
+        is_file = region->is_file;
+        file = region->file;
         use = drop(front, session, region);
     }
     wharf_front_leave_alone(front, session);
-    if (r == 0)
+    if (r == 0 && is_file)
+        wharf_files_close(connection, file, &use);
+    else if (r == 0)
         wharf_server_reap_segment(connection->server, &segment, connection->tenant, &use);
     return r;
 }

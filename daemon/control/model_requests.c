@@ -6,6 +6,7 @@
 #include "daemon/control/connection.h"
 #include "daemon/control/model.h"
 #include "daemon/control/model_requests.h"
+#include "daemon/control/region_place.h"
 #include "daemon/control/replies.h"
 #include "daemon/control/server.h"
 #include "daemon/control/server_reap.h"

@@ -32,6 +32,7 @@ struct wharf_server {
     struct wharf_front front;
     struct wharf_reaper *reaper;
     struct wharf_gate *gate;
+    struct wharf_list file_processes; /* file_requests.h */
     struct wharf_model_maker *model_maker;
     struct wharf_stats_maker *stats_maker;
     struct wharf_undertaker *undertaker;

@@ -17,6 +17,7 @@
 #include "daemon/base/machine.h"
 #include "daemon/base/notify.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/file_requests.h"
 #include "daemon/control/gate.h"
 #include "daemon/control/kept_rings.h"
 #include "daemon/control/listener.h"
@@ -65,6 +66,9 @@ static void take_news(struct wharf_session *session, enum wharf_session_news new
         break;
     case WHARF_SESSION_IS_DRAINED:
         wharf_connection_end(connection, false);
+        break;
+    case WHARF_SESSION_LOST_FILES:
+        wharf_files_are_lost(connection);
         break;
     case WHARF_SESSION_HAS_DECIDED:
         wharf_request_decided(connection);
@@ -336,6 +340,7 @@ static int start(struct wharf_server *server, const struct wharf_totals *totals)
     r = wharf_front_init(&server->front, &server->config, server->loop);
     if (r < 0)
         return r;
+    wharf_list_init(&server->file_processes);
     server->front.started_s = server->front.configured_s = unix_now_s();
     apply_config(server, totals);
     r = wharf_reaper_new(server->loop, &server->reaper);
@@ -458,6 +463,8 @@ void wharf_server_deinit(struct wharf_server *server)
     /* Without a loop there is no front yet. */
     if (server->loop)
         wharf_gpus_stop(&server->front);
+    /* Workers may wait for a file. */
+    wharf_files_deinit(server);
     if (server->front.backend)
         server->front.backend->ops->stop(server->front.backend);
     wharf_cpu_buffer_deinit(&server->here.buffer);

@@ -29,6 +29,7 @@ struct wharf_batch {
     struct wharf_outcome outcome; /* its outcome; or else sums so far */
     uint32_t engine;              /* what ran it; or else the last one */
     bool has_device;              /* some source or destination is a client's own GPU memory */
+    bool has_file;                /* likewise, a file */
     uint64_t total_nbytes;        /* of all sources and destinations */
     uint32_t max_chunk_nbytes;    /* of any one of them */
     uint64_t memory_nbytes;       /* of this memory, charged to the tenant */

@@ -98,7 +98,8 @@ struct wharf_front {
 
     struct wharf_worker_counts workers;
     struct wharf_idle_work idle_work;
-    bool nothing_fits; /* what is queued cannot be begun now */
+    bool is_short_of_workers; /* all spare workers stand in for stuck ones; read atomically */
+    bool nothing_fits;        /* what is queued cannot be begun now */
 
     /* Looked at without the lock all the time, so on a cache line of their own. */
     _Alignas(64) uint32_t n_gpus_coming; /* threads of GPUs that want the lock */

@@ -84,11 +84,13 @@ struct wharf_piece {
     uint32_t engine; /* enum wharf_engine; AUTO if nothing was run */
     uint64_t begun_ns;
     uint64_t ended_ns;
-    uint64_t others_ns;     /* of the time between, what other pieces and programs have had */
-    uint64_t helped_ns;     /* that other workers have used for it: share.h */
-    uint64_t warp_ns;       /* on a GPU: the time of its warps, together; else 0 */
-    uint8_t gpu;            /* which one that was */
-    bool is_crowded;        /* which was that long since others were in the way: tells nothing */
+    uint64_t others_ns; /* of the time between, what other pieces and programs have had */
+    uint64_t helped_ns; /* that other workers have used for it: share.h */
+    uint64_t warp_ns;   /* on a GPU: the time of its warps, together; else 0 */
+    uint8_t gpu;        /* which one that was */
+    bool is_lost;       /* a file of it is, before it came to an end: the job gets no completion,
+                           since its session ends, and its client submits it again */
+    bool is_crowded;    /* which was that long since others were in the way: tells nothing */
     uint64_t source_nbytes; /* of all that was run, good or bad: what estimates are made of */
     uint64_t capacity_nbytes;
     uint64_t in_nbytes; /* of what was decoded well */

@@ -86,6 +86,10 @@ void wharf_piece_take_outcome(struct wharf_piece *piece, uint32_t at, uint32_t e
 {
     static const struct wharf_outcome no_memory = {.result = WHARF_NO_MEMORY};
 
+    if (outcome->result == WHARF_PIECE_LOST) {
+        piece->is_lost = true;
+        return;
+    }
     if (engine != WHARF_ENGINE_AUTO) {
         struct wharf_piece_span span = wharf_piece_span_at(piece, at);
         piece->source_nbytes += span.in_nbytes;

@@ -71,4 +71,7 @@ uint8_t *wharf_piece_chunk_destination(const struct wharf_piece_chunk *chunk);
 void wharf_piece_take_outcome(struct wharf_piece *piece, uint32_t at, uint32_t engine,
                               const struct wharf_outcome *outcome);
 
+/* The result, in an outcome between an engine and a piece, of a chunk whose file is lost. */
+#define WHARF_PIECE_LOST UINT32_MAX
+
 #endif

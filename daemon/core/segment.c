@@ -83,7 +83,8 @@ static void count_openings(int *fd)
 int wharf_segment_make(enum wharf_segment_kind kind, size_t nbytes,
                        struct wharf_segment *ret_segment)
 {
-    static const char *const names[] = {"wharf-c", "wharf-d", "wharf-arena", "wharf-gpu"};
+    static const char *const names[] = {"wharf-c", "wharf-d", "wharf-arena", "wharf-gpu",
+                                        "wharf-files"};
     int protection = kind == WHARF_SEGMENT_C ? PROT_READ : PROT_READ | PROT_WRITE;
     int seals = F_SEAL_SHRINK | F_SEAL_GROW;
     WHARF_CLEANUP_FD int fd = memfd_new(names[kind]);

@@ -21,6 +21,7 @@ enum wharf_segment_kind {
     WHARF_SEGMENT_D,      /* the daemon writes, nobody else ever can */
     WHARF_SEGMENT_ARENA,  /* both write */
     WHARF_SEGMENT_WORKER, /* the daemon and the GPU's worker write; it has all its pages */
+    WHARF_SEGMENT_FILES,  /* likewise, the daemon and the process for files */
 };
 
 /*

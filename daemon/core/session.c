@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/core/session.h"
 
+#include "daemon/core/file_io.h"
+
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -151,6 +153,7 @@ void wharf_session_free(struct wharf_session *session)
 {
     if (!session)
         return;
+    wharf_file_io_free(session->file_io);
     wharf_segment_free(&session->c);
     wharf_segment_free(&session->d);
     for (uint32_t i = 0; session->regions && i < session->n_regions; i++)
@@ -179,6 +182,9 @@ struct wharf_use wharf_region_use(const struct wharf_region *region)
 {
     uint64_t nbytes = region->segment.nbytes;
 
+    /* The descriptor is the process's that reads it. */
+    if (region->is_file)
+        return (struct wharf_use){.n_descriptors = 1};
     /* The descriptor is the GPUs'; the mapping of GPU memory is the worker's. */
     if (region->is_device)
         return (struct wharf_use){

@@ -26,8 +26,11 @@ struct wharf_region {
     uint16_t number; /* 0: the arena, which is regions[0] or does not exist */
     bool is_there;
     bool read_only;
-    bool write_only;              /* GPU memory of a client that did not agree on sources there */
+    bool write_only;              /* GPU memory of a client that did not agree on sources there, or
+                                     a file that is not open for reading */
     bool is_device;               /* a client's own GPU memory: the worker alone can reach it */
+    bool is_file;                 /* of the session's file_io; its segment has the size alone */
+    uint32_t file;                /* which it is, there */
     uint32_t n_users;             /* jobs in flight that name it */
     struct wharf_segment segment; /* of GPU memory the size alone */
     struct wharf_gpu_memory *memory; /* NULL: the GPU cannot have it */
@@ -40,6 +43,14 @@ static inline bool wharf_regions_need_gpu(const struct wharf_region *source,
     return (source && source->is_device) || (destination && destination->is_device);
 }
 
+/* Whether a chunk is for the CPU's workers alone, which can wait for a file.  NULL: it has none. */
+static inline bool wharf_regions_have_file(const struct wharf_region *source,
+                                           const struct wharf_region *destination)
+{
+    return (source && source->is_file) || (destination && destination->is_file);
+}
+
+struct wharf_file_io;
 struct wharf_gpu_memory;
 struct wharf_lease;
 
@@ -98,6 +109,8 @@ struct wharf_session {
     uint32_t n_regions;        /* places there are, used or not */
     uint32_t n_device_regions; /* regions that are GPU memory */
     bool has_decided; /* of one of them, the loop thread does not know yet what became of it */
+
+    struct wharf_file_io *file_io; /* once a file was registered; else NULL */
 
     struct wharf_session_model *models; /* number WHARF_FIRST_MODEL first */
     uint32_t n_models;                  /* places there are, used or not */

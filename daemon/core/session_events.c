@@ -4,6 +4,7 @@
 #include "daemon/base/list.h"
 #include "daemon/core/activity.h"
 #include "daemon/core/engine_status.h"
+#include "daemon/core/file_io.h"
 #include "daemon/core/front.h"
 #include "daemon/core/session.h"
 
@@ -60,6 +61,9 @@ static bool is_news(struct wharf_session *session, enum wharf_session_news news)
     case WHARF_SESSION_IS_DRAINED:
         return session->state == WHARF_SESSION_DRAINING && !session->is_broken &&
                session->n_in_flight == 0;
+    case WHARF_SESSION_LOST_FILES:
+        return session->file_io && wharf_file_io_is_lost(session->file_io) &&
+               session->state != WHARF_SESSION_DEAD;
     case WHARF_SESSION_HAS_DECIDED:
         return session->has_decided && session->state != WHARF_SESSION_DEAD;
     default:

@@ -14,6 +14,7 @@ struct wharf_session;
 enum wharf_session_news {
     WHARF_SESSION_IS_BROKEN,   /* the client broke the order of indices */
     WHARF_SESSION_IS_DRAINED,  /* all that it took is published */
+    WHARF_SESSION_LOST_FILES,  /* the process for its files has ended, or hangs */
     WHARF_SESSION_HAS_DECIDED, /* it is known what becomes of GPU memory; again and again */
     WHARF_SESSION_IS_FREE,     /* dead, and nobody uses it any more */
 };

@@ -16,7 +16,7 @@
 #include "proto/wharf_ring.h"
 
 enum {
-    WHARF_STATS_N_RESULTS = WHARF_BAD_REQUEST + 1,
+    WHARF_STATS_N_RESULTS = WHARF_FILE_ERROR + 1,
     WHARF_STATS_N_ENGINES = WHARF_ENGINE_SIMT + 1,
     /* Without DEFAULT: class i + 1. */
     WHARF_STATS_N_CLASSES = WHARF_CLASS_BACKGROUND,

@@ -79,6 +79,7 @@ struct wharf_tenant {
     uint32_t n_hung_gates;       /* processes that its descriptors have hung */
     uint32_t n_gate_hangs;       /* how often they did of late */
     uint64_t gate_hang_ns;       /* when they last did */
+    uint32_t n_hung_files;       /* processes for files that its files hang; loop thread */
     struct wharf_gpu_trust gpu_trust;
     struct wharf_gpu_pins gpu_pins;
     uint32_t n_gpu_leaving;     /* pieces of memory that GPUs are to let go of */

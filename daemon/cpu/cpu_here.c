@@ -55,6 +55,7 @@ static struct wharf_job *lone_job(struct wharf_front *front, uint64_t now_ns)
     bool is_for_here = job && job->submission.opcode == WHARF_OP_DECODE &&
                        !wharf_job_compresses(job) &&
                        job->session->engine != WHARF_ENGINE_REFERENCE &&
+                       !wharf_regions_have_file(job->source, job->destination) &&
                        now_ns >= job->session->tenant->not_here_until_ns;
     return is_for_here ? job : NULL;
 }
@@ -72,7 +73,8 @@ void wharf_cpu_here_run(struct wharf_front *front, struct wharf_cpu_here *here)
     wharf_front_take(front, job, &piece);
     wharf_front_leave(front);
     long n_waits_before = wharf_thread_waits();
-    wharf_cpu_run(front, &here->buffer, &piece, &(struct wharf_cpu_others){&running.poll, NULL});
+    wharf_cpu_run(front, &here->buffer, &piece,
+                  &(struct wharf_cpu_others){&running.poll, NULL, NULL});
     uint64_t took_ns = piece.ended_ns - piece.begun_ns;
     bool has_waited = took_ns > SLOW_NS && wharf_thread_waits() != n_waits_before;
     wharf_front_enter(front);

@@ -187,7 +187,7 @@ static void run_one(struct running *running)
     struct wharf_cpu_worker *worker = running->worker;
     struct wharf_front *front = worker->backend->front;
     struct wharf_share share;
-    struct wharf_cpu_others others = {&running->poll, &share.base};
+    struct wharf_cpu_others others = {&running->poll, &share.base, &worker->waits_for_file};
 
     wharf_share_init(&share, front, running->piece, &running->poll);
     share.ret_waits = &worker->waits_for_helpers;
@@ -251,7 +251,7 @@ void wharf_cpu_run_lease(struct wharf_cpu_worker *worker)
         give_way(worker);
         /* All others are busy. */
         wharf_cpu_run(front, &worker->buffers[0], &piece,
-                      &(struct wharf_cpu_others){&running.poll, NULL});
+                      &(struct wharf_cpu_others){&running.poll, NULL, NULL});
         now_ns = piece.ended_ns;
         leave_out(worker, &piece, now_ns);
         if (running.lease)

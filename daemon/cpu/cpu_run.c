@@ -7,6 +7,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/touch.h"
+#include "daemon/core/file_io.h"
 #include "daemon/core/front.h"
 #include "daemon/core/job.h"
 #include "daemon/core/piece.h"
@@ -78,6 +79,8 @@ struct encoding {
 struct passage {
     struct wharf_cpu_buffer *buffer;
     struct wharf_piece_chunk *chunk;
+    const struct wharf_job *job; /* that it is of */
+    const struct wharf_cpu_others *others;
     struct encoding *encoding; /* NULL: it is decoded */
     bool reference;
     size_t out_avail; /* of the chunk's, what the stream can need */
@@ -87,11 +90,12 @@ struct passage {
 
 /*
  * The reference engine and encoders call libraries, which have memory of their own meanwhile: what
- * can fail is done before and after that.  Encoders also read what they have written.
+ * can fail is done before and after that.  Encoders also read what they have written.  What goes to
+ * a file is made in the buffer too.
  */
 static bool has_own_output(const struct passage *passage)
 {
-    return passage->reference || passage->encoding;
+    return passage->reference || passage->encoding || passage->chunk->destination->is_file;
 }
 
 static size_t buffer_nbytes(const struct passage *passage)
@@ -113,7 +117,8 @@ static void pass(void *context)
     struct wharf_decode_job *job = &passage->chunk->job;
     uint8_t *out = job->out;
 
-    passage->result = copy_in(passage->buffer, passage->chunk);
+    if (!passage->chunk->source->is_file)
+        passage->result = copy_in(passage->buffer, passage->chunk);
     if (passage->result != WHARF_OK)
         return;
     job->in = passage->buffer->data;
@@ -123,9 +128,76 @@ static void pass(void *context)
         encode(passage, &passage->outcome);
     else
         wharf_decode_job_run(job, passage->reference, &passage->outcome);
-    if (has_own_output(passage))
+    if (has_own_output(passage) && !passage->chunk->destination->is_file)
         memcpy(out, job->out, passage->outcome.out_nbytes);
 }
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+static void set_waits(const struct passage *passage, bool waits)
+{
+    if (passage->others->ret_waits_for_file)
+        __atomic_store_n(passage->others->ret_waits_for_file, waits, __ATOMIC_RELAXED);
+}
+
+/* What an operation on a file came to that did not end well; `nbytes` of it did. */
+static struct wharf_outcome file_outcome(const struct passage *passage,
+                                         const struct wharf_file_end *end, bool is_write)
+{
+    struct wharf_outcome outcome = {.result = WHARF_FILE_ERROR, .bit_offset = 8 * end->nbytes};
+
+    switch (end->how) {
+    case WHARF_FILE_DONE:
+        outcome.reason = is_write     ? WHARF_REASON_FILE_WRITE + (uint32_t)end->error
+                         : end->error ? WHARF_REASON_FILE_READ + (uint32_t)end->error
+                                      : WHARF_REASON_FILE_SHORT;
+        return outcome;
+    case WHARF_FILE_LATE:
+        outcome.reason = is_write ? WHARF_REASON_FILE_ABANDONED : WHARF_REASON_FILE_TIME;
+        return outcome;
+    case WHARF_FILE_UNKNOWN:
+        outcome.reason = WHARF_REASON_FILE_ABANDONED;
+        return outcome;
+    case WHARF_FILE_STOPPED:
+        return (struct wharf_outcome){
+            .result = __atomic_load_n(&passage->job->stopped, __ATOMIC_RELAXED)};
+    default:
+        return (struct wharf_outcome){.result = WHARF_PIECE_LOST};
+    }
+}
+
+/* Reads the source into the buffer.  False: the outcome says why not. */
+static bool fetch(struct passage *passage)
+{
+    const struct wharf_piece_chunk *chunk = passage->chunk;
+
+    set_waits(passage, true);
+    struct wharf_file_end end =
+        wharf_file_io_read(passage->job->session->file_io, chunk->source->file, chunk->src_offset,
+                           passage->buffer->data, chunk->job.in_nbytes, &passage->job->stopped);
+    set_waits(passage, false);
+    if (end.how == WHARF_FILE_DONE && end.nbytes == chunk->job.in_nbytes)
+        return true;
+    passage->outcome = file_outcome(passage, &end, false);
+    return false;
+}
+
+/* Writes the output of a good chunk from the buffer. */
+static void store(struct passage *passage)
+{
+    const struct wharf_piece_chunk *chunk = passage->chunk;
+
+    set_waits(passage, true);
+    struct wharf_file_end end =
+        wharf_file_io_write(passage->job->session->file_io, chunk->destination->file,
+                            chunk->dst_offset, passage->buffer->data + chunk->job.in_nbytes,
+                            passage->outcome.out_nbytes, &passage->job->stopped);
+    set_waits(passage, false);
+    if (end.how != WHARF_FILE_DONE || end.nbytes < passage->outcome.out_nbytes)
+        passage->outcome = file_outcome(passage, &end, true);
+}
+
+/* ---- a chunk ------------------------------------------------------------------------------- */
 
 static uint32_t run_in_buffer(struct passage *passage)
 {
@@ -133,7 +205,14 @@ static uint32_t run_in_buffer(struct passage *passage)
 
     if (nbytes > passage->buffer->nbytes && !buffer_grow(passage->buffer, nbytes))
         return WHARF_NO_MEMORY;
-    return wharf_touch(pass, passage) ? passage->result : WHARF_NO_MEMORY;
+    if (passage->chunk->source->is_file && !fetch(passage))
+        return WHARF_OK;
+    if (!wharf_touch(pass, passage))
+        return WHARF_NO_MEMORY;
+    if (passage->result == WHARF_OK && passage->outcome.result == WHARF_OK &&
+        passage->chunk->destination->is_file)
+        store(passage);
+    return passage->result;
 }
 
 /* As above, with a buffer that the tenant pays for and that is not kept. */
@@ -160,13 +239,16 @@ static size_t most_of_stream(const struct encoding *encoding, const struct wharf
 }
 
 static void run_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
-                      struct wharf_session *session, struct wharf_piece_chunk *chunk,
+                      const struct wharf_job *job, struct wharf_piece_chunk *chunk,
                       struct encoding *encoding, const struct wharf_cpu_others *others,
                       struct wharf_outcome *ret_outcome)
 {
+    struct wharf_session *session = job->session;
     struct passage passage = {
         .buffer = buffer,
         .chunk = chunk,
+        .job = job,
+        .others = others,
         .encoding = encoding,
         .reference = session->engine == WHARF_ENGINE_REFERENCE,
         .out_avail = chunk->job.out_avail,
@@ -177,7 +259,8 @@ static void run_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buffer
 
     chunk->job.setting.poll = others->poll;
     chunk->job.setting.crew = others->crew;
-    chunk->job.out = wharf_piece_chunk_destination(chunk);
+    if (!chunk->destination->is_file)
+        chunk->job.out = wharf_piece_chunk_destination(chunk);
     uint32_t result = buffer_nbytes(&passage) > KEPT_NBYTES
                           ? run_in_large_buffer(front, session->tenant, &passage)
                           : run_in_buffer(&passage);
@@ -198,15 +281,16 @@ static struct encoding encoding_of(const struct wharf_job *job)
 
 /* An encoder's memory is the tenant's, for as long as one chunk takes. */
 static void compress_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
-                           struct wharf_session *session, struct wharf_piece_chunk *chunk,
+                           const struct wharf_job *job, struct wharf_piece_chunk *chunk,
                            struct encoding *encoding, const struct wharf_cpu_others *others,
                            struct wharf_outcome *ret_outcome)
 {
     struct wharf_use use = {.memory_nbytes = wharf_encode_memory_nbytes(chunk->job.in_nbytes)};
+    struct wharf_tenant *tenant = job->session->tenant;
 
     /* Encoders do not ask. */
     uint32_t result = others->poll->ask(others->poll);
-    if (result == WHARF_OK && wharf_front_charge(front, session->tenant, &use, NULL) < 0)
+    if (result == WHARF_OK && wharf_front_charge(front, tenant, &use, NULL) < 0)
         result = WHARF_QUOTA;
     if (result != WHARF_OK) {
         *ret_outcome = (struct wharf_outcome){.result = result};
@@ -214,8 +298,8 @@ static void compress_chunk(struct wharf_front *front, struct wharf_cpu_buffer *b
     }
     if (encoding->encoder ||
         wharf_encode_begin(&encoding->choice, &encoding->encoder, ret_outcome) == WHARF_OK)
-        run_chunk(front, buffer, session, chunk, encoding, others, ret_outcome);
-    wharf_front_give_back(front, session->tenant, &use);
+        run_chunk(front, buffer, job, chunk, encoding, others, ret_outcome);
+    wharf_front_give_back(front, tenant, &use);
 }
 
 /* ---- pieces -------------------------------------------------------------------------------- */
@@ -232,20 +316,20 @@ struct run {
 static uint32_t run_at(struct run *run, const struct wharf_piece *piece, uint32_t at,
                        struct wharf_outcome *ret_outcome)
 {
-    struct wharf_session *session = piece->job->session;
+    const struct wharf_job *job = piece->job;
     struct wharf_piece_chunk chunk = wharf_piece_chunk_at(piece, at);
 
     if (wharf_regions_need_gpu(chunk.source, chunk.destination) ||
-        wharf_place_is_refused(run->front, piece->job)) {
-        *ret_outcome = wharf_place_refusal(run->front, piece->job);
+        wharf_place_is_refused(run->front, job)) {
+        *ret_outcome = wharf_place_refusal(run->front, job);
         return WHARF_ENGINE_AUTO;
     }
-    if (wharf_job_compresses(piece->job))
-        compress_chunk(run->front, run->buffer, session, &chunk, &run->encoding, run->others,
+    if (wharf_job_compresses(job))
+        compress_chunk(run->front, run->buffer, job, &chunk, &run->encoding, run->others,
                        ret_outcome);
     else
-        run_chunk(run->front, run->buffer, session, &chunk, NULL, run->others, ret_outcome);
-    return wharf_session_cpu_engine(session);
+        run_chunk(run->front, run->buffer, job, &chunk, NULL, run->others, ret_outcome);
+    return wharf_session_cpu_engine(job->session);
 }
 
 void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,

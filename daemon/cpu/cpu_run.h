@@ -23,6 +23,7 @@ void wharf_cpu_buffer_deinit(struct wharf_cpu_buffer *buffer);
 struct wharf_cpu_others {
     struct wharf_decode_poll *poll; /* is asked on the way whether to go on */
     struct wharf_decode_crew *crew; /* can help; NULL: nobody */
+    bool *ret_waits_for_file;       /* whether it does, atomically; NULL: nobody asks */
 };
 
 /*

@@ -45,6 +45,7 @@ struct wharf_cpu_worker {
     bool counts_long;                      /* it is one of n_long, else of n_short */
     bool counts_brief;
     bool waits_for_helpers; /* which can be stuck themselves */
+    bool waits_for_file;    /* written atomically, without the lock */
 };
 
 struct wharf_cpu_backend {

@@ -3,8 +3,9 @@
  * cpu_stuck.c: workers whom a client's memory keeps waiting.
  *
  * A page of clients' memory can take as long to come as its client likes: while it punches a hole
- * there, who touches it waits.  Such a worker is stuck: another thread stands in for it, and its
- * tenant's jobs are not begun for a while.
+ * there, who touches it waits.  So can a file of a client's, up to file_timeout.  Such a worker is
+ * stuck: another thread stands in for it, and its tenant's jobs are not begun for a while.  When no
+ * spare worker is left, nobody waits long for a file any more (file_io.h).
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -63,9 +64,11 @@ static bool waits_for_memory(const struct wharf_cpu_worker *worker)
     return text[0] != 'r' && strtol(text, NULL, 10) != SYS_futex;
 }
 
-/* Who waits for helpers is stuck when one of these is. */
+/* Who waits for helpers is stuck when one of these is.  Who waits for a file does so at a futex. */
 static bool is_kept_waiting(const struct wharf_cpu_worker *worker)
 {
+    if (__atomic_load_n(&worker->waits_for_file, __ATOMIC_RELAXED))
+        return waits(worker);
     return worker->waits_for_helpers ? worker->tenant->n_stuck > 0 && waits(worker)
                                      : waits_for_memory(worker);
 }
@@ -150,7 +153,7 @@ static uint64_t look_at(struct wharf_cpu_worker *worker, uint64_t now_ns)
 uint64_t wharf_cpu_watch(struct wharf_backend *base, uint64_t now_ns)
 {
     struct wharf_cpu_backend *backend = (struct wharf_cpu_backend *)base;
-    const struct wharf_front *front = backend->front;
+    struct wharf_front *front = backend->front;
     /* One that is awake may be busy next, without being called. */
     bool is_anybody_up = front->workers.n_sleeping < front->workers.n_workers;
     uint64_t next_ns = is_anybody_up ? now_ns + LOOK_NS : WHARF_NEVER;
@@ -163,5 +166,7 @@ uint64_t wharf_cpu_watch(struct wharf_backend *base, uint64_t now_ns)
         if (again_ns < next_ns)
             next_ns = again_ns;
     }
+    __atomic_store_n(&front->is_short_of_workers, !backend->stand_in && front->workers.n_stuck > 0,
+                     __ATOMIC_RELAXED);
     return next_ns;
 }

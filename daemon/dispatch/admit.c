@@ -40,9 +40,9 @@ static bool may_be_used(const struct wharf_region *region, enum use use)
 {
     switch (use) {
     case READ_BY_CPU:
-        return !region->is_device;
+        return !region->is_device && !region->is_file;
     case WRITTEN_BY_CPU:
-        return !region->is_device && !region->read_only;
+        return !region->is_device && !region->is_file && !region->read_only;
     case SOURCE:
         return !region->write_only;
     default:
@@ -93,6 +93,10 @@ static uint32_t check_chunk_places(struct wharf_session *session, const struct p
     uint32_t reason = check_places(session, source, SOURCE, destination, DESTINATION, ret_source,
                                    ret_destination);
 
+    /* The CPU alone waits for files, and a GPU alone reaches its memory. */
+    if (!reason && wharf_regions_have_file(*ret_source, *ret_destination) &&
+        wharf_regions_need_gpu(*ret_source, *ret_destination))
+        reason = WHARF_REASON_REQUEST_REGION;
     /* Each is within a region: the sum does not wrap. */
     if (!reason && (source->nbytes + destination->nbytes > session->max_job_nbytes ||
                     (compresses && source->nbytes > session->max_compress_nbytes)))
@@ -377,7 +381,8 @@ static void queue(struct wharf_front *front, struct wharf_job *job)
     job->job_class = class_of(job->session, &job->submission);
     job->lane = (uint8_t)choose_lane(front, job);
     job->session->activity.is_interactive = job->lane == WHARF_LANE_INTERACTIVE;
-    if (is_plain(job->session, &job->submission) && !wharf_place_needs_gpu(job))
+    if (is_plain(job->session, &job->submission) && !wharf_place_needs_gpu(job) &&
+        !wharf_regions_have_file(job->source, job->destination))
         set_plain(job);
     if (timeout_ns)
         wharf_heap_insert(&front->deadlines, &job->deadline, job->taken_ns + timeout_ns);
@@ -416,7 +421,8 @@ struct wharf_job *wharf_admit_plain(struct wharf_session *session,
     struct names names;
 
     if (!is_plain(session, submission) || check_submission(session, submission, &names) ||
-        wharf_regions_need_gpu(names.source, names.destination))
+        wharf_regions_need_gpu(names.source, names.destination) ||
+        wharf_regions_have_file(names.source, names.destination))
         return NULL;
     struct wharf_job *job = job_take(session, submission, now_ns);
     use(job, &names);

@@ -111,6 +111,12 @@ static bool take_entries(struct wharf_batch *batch, struct wharf_piece *piece,
         batch->max_chunk_nbytes = larger(batch->max_chunk_nbytes, entry->chunk.src_nbytes);
         batch->max_chunk_nbytes = larger(batch->max_chunk_nbytes, entry->chunk.dst_nbytes);
         batch->has_device |= wharf_regions_need_gpu(entry->source, entry->destination);
+        batch->has_file |= wharf_regions_have_file(entry->source, entry->destination);
+        /* An engine has all chunks of a slice. */
+        if (batch->has_device && batch->has_file) {
+            refuse(piece, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_REGION, first + i);
+            return false;
+        }
         use_region(batch, session, entry->source);
         use_region(batch, session, entry->destination);
     }

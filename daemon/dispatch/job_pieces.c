@@ -7,6 +7,7 @@
 #include "daemon/core/batch_close.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/estimate.h"
+#include "daemon/core/file_io.h"
 #include "daemon/core/front.h"
 #include "daemon/core/job.h"
 #include "daemon/core/publish.h"
@@ -379,6 +380,8 @@ void wharf_front_done(struct wharf_front *front, struct wharf_piece *piece)
             job->batch = piece->batch;
         wharf_front_forget_job(front, job);
         wharf_front_release(front, session);
+    } else if (piece->is_lost) {
+        /* It waits for the session's end, which the files' end below is. */
     } else if (piece->kind == WHARF_PIECE_CHUNK) {
         chunk_done(front, piece);
     } else if (piece->kind == WHARF_PIECE_OPEN) {
@@ -386,6 +389,8 @@ void wharf_front_done(struct wharf_front *front, struct wharf_piece *piece)
     } else {
         slice_done(front, piece);
     }
+    if (session->file_io && wharf_file_io_is_lost(session->file_io))
+        wharf_front_tell_loop(front, session);
     /* Its client has something to do now, and may be back soon. */
     wharf_front_watch(front, session, piece->ended_ns);
 }

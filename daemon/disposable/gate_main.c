@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/core/file_protocol.h"
 #include "daemon/core/segment.h"
 #include "daemon/disposable/disposable.h"
 #include "daemon/disposable/gate_protocol.h"
@@ -24,7 +25,14 @@ static void close_all(const int *fds, size_t n)
     }
 }
 
-static int check(int fd, enum wharf_gate_kind kind)
+/* What the front asks. */
+struct question {
+    struct wharf_gate_question is;
+    int client;
+    int files; /* the socket to the process for files; -1: none */
+};
+
+static int check(int fd, uint32_t kind)
 {
     unsigned seals;
     uint64_t nbytes;
@@ -33,14 +41,29 @@ static int check(int fd, enum wharf_gate_kind kind)
                                   : wharf_segment_check(fd, &seals, &nbytes);
 }
 
-/* Keeps the descriptor if it is the only one and good; returns it, or -1. */
-static int sort_out(const struct wharf_control_receiver *receiver, enum wharf_gate_kind kind,
+static int send_on(const struct question *question, int fd)
+{
+    struct wharf_file_request request = {
+        .op = WHARF_FILE_TAKE,
+        .file = question->is.file,
+        .nbytes = question->is.kind == WHARF_GATE_FILE_WRITE,
+    };
+
+    return wharf_control_send(question->files, (const uint8_t *)&request, sizeof(request), &fd, 1,
+                              MSG_DONTWAIT);
+}
+
+/* Keeps the descriptor if it is the only one, good and for the front; returns it, or -1. */
+static int sort_out(const struct wharf_control_receiver *receiver, const struct question *question,
                     struct wharf_gate_answer *answer)
 {
+    bool is_file = wharf_gate_is_file(question->is.kind);
+
     answer->n_fds = (uint32_t)receiver->n_fds;
     if (receiver->n_fds == 1) {
-        answer->verdict = check(receiver->fds[0], kind);
-        if (answer->verdict == 0)
+        answer->verdict = is_file ? send_on(question, receiver->fds[0])
+                                  : check(receiver->fds[0], question->is.kind);
+        if (answer->verdict == 0 && !is_file)
             return receiver->fds[0];
     }
     close_all(receiver->fds, receiver->n_fds);
@@ -49,14 +72,14 @@ static int sort_out(const struct wharf_control_receiver *receiver, enum wharf_ga
 
 /* Receives the packet that waits in a client's socket, and answers.  Returns 0 or -errno of talking
  * to the front. */
-static int serve_one(int front, int client, enum wharf_gate_kind kind)
+static int serve_one(int front, const struct question *question)
 {
     static struct wharf_control_receiver receiver;
     static uint8_t message[sizeof(struct wharf_gate_answer) + WHARF_CONTROL_MAX_NBYTES];
     struct wharf_gate_answer answer = {
-        .error = wharf_control_receive(client, &receiver, MSG_DONTWAIT),
+        .error = wharf_control_receive(question->client, &receiver, MSG_DONTWAIT),
     };
-    WHARF_CLEANUP_FD int kept = sort_out(&receiver, kind, &answer);
+    WHARF_CLEANUP_FD int kept = sort_out(&receiver, question, &answer);
 
     answer.packet_nbytes = answer.error ? 0 : (uint32_t)receiver.nbytes;
     memcpy(message, &answer, sizeof(answer));
@@ -65,20 +88,24 @@ static int serve_one(int front, int client, enum wharf_gate_kind kind)
                               kept >= 0, 0);
 }
 
-/* The front's packets: what is asked for, and a client's socket. */
-static int next_client(int front, enum wharf_gate_kind *ret_kind)
+/* The front's packets: what is asked for, a client's socket, and that to the files. */
+static int next_question(int front, struct question *ret_question)
 {
     struct wharf_control_receiver receiver;
     int r = wharf_control_receive(front, &receiver, 0);
 
     if (r < 0)
         return r;
-    if (receiver.nbytes == 0 || receiver.n_fds != 1) {
-        close_all(receiver.fds, receiver.n_fds);
-        return -EPIPE;
+    if (receiver.nbytes == sizeof(ret_question->is)) {
+        memcpy(&ret_question->is, receiver.packet, sizeof(ret_question->is));
+        if (receiver.n_fds == 1u + wharf_gate_is_file(ret_question->is.kind)) {
+            ret_question->client = receiver.fds[0];
+            ret_question->files = receiver.n_fds == 2 ? receiver.fds[1] : -1;
+            return 0;
+        }
     }
-    *ret_kind = (enum wharf_gate_kind)receiver.packet[0];
-    return receiver.fds[0];
+    close_all(receiver.fds, receiver.n_fds);
+    return -EPIPE;
 }
 
 int wharf_gate_main(int fd, pid_t parent)
@@ -92,9 +119,13 @@ int wharf_gate_main(int fd, pid_t parent)
     if (wharf_control_send(fd, (const uint8_t *)&started, sizeof(started), NULL, 0, 0) < 0)
         return 1;
     for (;;) {
-        enum wharf_gate_kind kind;
-        WHARF_CLEANUP_FD int client = next_client(fd, &kind);
-        if (client < 0 || serve_one(fd, client, kind) < 0)
+        struct question question = {.client = -1, .files = -1};
+        if (next_question(fd, &question) < 0)
+            return 0;
+        int r = serve_one(fd, &question);
+        wharf_close_fd(question.client);
+        wharf_close_fd(question.files);
+        if (r < 0)
             return 0;
     }
 }

@@ -225,7 +225,8 @@ static void end_piece(struct under_way *at)
     if (at->piece.kind == WHARF_PIECE_OPEN)
         wharf_batch_open(&front, &at->piece);
     else
-        wharf_cpu_run(&front, &buffer, &at->piece, &(struct wharf_cpu_others){&at->poll, NULL});
+        wharf_cpu_run(&front, &buffer, &at->piece,
+                      &(struct wharf_cpu_others){&at->poll, NULL, NULL});
     wharf_front_enter(&front);
     front.workers.n_short--;
     wharf_front_done(&front, &at->piece);

@@ -67,8 +67,8 @@ COMPLETION_RESULTS = 1
 SEALS = 0x2 | 0x4  # F_SEAL_SHRINK, F_SEAL_GROW
 SEAL_WRITE, SEAL_FUTURE_WRITE = 0x8, 0x10
 FEATURE_GPU_MEMORY, FEATURE_MODELS, FEATURE_MARKS, FEATURE_GPU_SOURCES = 1, 1 << 2, 1 << 3, 1 << 4
-FEATURE_COMPRESS = 1 << 6
-MEMORY_KIND_GPU = 2
+FEATURE_FILES, FEATURE_COMPRESS = 1 << 1, 1 << 6
+MEMORY_KIND_GPU, MEMORY_KIND_FILE = 2, 3
 F_ADD_SEALS, F_GET_SEALS = 1033, 1034
 SYS_FUTEX, FUTEX_WAIT = 202, 0
 MADV_DONTFORK = 10
@@ -400,7 +400,7 @@ class Client:
         try:
             self.hello = self.connection.hello(optional=FEATURE_MODELS | FEATURE_MARKS |
                                                FEATURE_GPU_MEMORY | FEATURE_GPU_SOURCES |
-                                               FEATURE_COMPRESS)
+                                               FEATURE_COMPRESS | FEATURE_FILES)
         except (Refused, Lost, ProtocolBroken):
             self.connection.close()
             raise
@@ -534,11 +534,37 @@ class Client:
         for job in self._jobs():
             job.n_deaths += marked is None or job.index in marked
 
+    def _writes_file(self, entry):
+        """Whether a destination of the job is in a file; a batch's table is in the arena."""
+        members = dict(zip(SUBMISSION_MEMBERS, SUBMISSION.unpack(entry)))
+        numbers = [members['dst_region']]
+        if members['opcode'] == OP_BATCH:
+            table = self.arena.read(members['src_offset'], members['src_nbytes'])
+            numbers = [chunk[-1] for chunk in CHUNK.iter_unpack(table)]
+        return any(self.regions[number][0].kind == MEMORY_KIND_FILE
+                   for number in numbers if number in self.regions)
+
+    def _abandon(self):
+        """Jobs that may have written to a file are not submitted again: they have ended so."""
+        marked = self.rings.marked()
+        ended = []
+        for user_data, jobs in list(self.outstanding.items()):
+            left = [job for job in jobs if not self._writes_file(job.entry) or
+                    (marked is not None and job.index not in marked)]
+            ended += [{**dict.fromkeys(COMPLETION_MEMBERS, 0), 'user_data': user_data,
+                       'result': RESULTS['file_error'],
+                       'reason': REASONS['file_abandoned']}] * (len(jobs) - len(left))
+            self.outstanding[user_data] = left
+            if not left:
+                del self.outstanding[user_data]
+        return ended
+
     def come_back(self, timeout=PATIENCE_S):
         """Section 5, after the connection was lost: returns what the dead daemon had completed."""
         done = self._take()
         check(not self.rings.flags.value & FLAG_FORFEITED, 'the session is over for good')
         self._count_death()
+        done += self._abandon()
         self._close_rings()
         end = time.monotonic() + timeout
         while True:

@@ -40,7 +40,7 @@ Test(result, known_reasons_have_strings_and_names_that_differ)
 Test(result, unknown_values_have_a_string)
 {
     cr_assert_str_eq(wharf_result_string(UINT32_MAX), "unknown result");
-    cr_assert_str_eq(wharf_result_name(WHARF_BAD_REQUEST + 1), "unknown");
+    cr_assert_str_eq(wharf_result_name(WHARF_FILE_ERROR + 1), "unknown");
     cr_assert_str_eq(wharf_reason_string(UINT32_MAX), "unknown reason");
     cr_assert_str_eq(wharf_reason_name(UINT32_MAX), "unknown");
 }

@@ -33,7 +33,7 @@
 
 #include "clientlib/wharf.h"
 
-enum { PYWHARF_N_RESULTS = WHARF_BAD_REQUEST + 1 };
+enum { PYWHARF_N_RESULTS = WHARF_FILE_ERROR + 1 };
 
 struct pywharf_client;
 

@@ -75,6 +75,8 @@ int pywharf_errors_init(PyObject *module, struct pywharf_state *state)
         [WHARF_DEVICE_FAULT] = {"DeviceFaultError", 0, NULL, "The GPU failed under the job."},
         [WHARF_INTERNAL] = {"InternalError", 0, NULL, "A fault of wharf's own."},
         [WHARF_BAD_REQUEST] = {"BadRequestError", 0, &PyExc_ValueError, "The job makes no sense."},
+        [WHARF_FILE_ERROR] = {"FileError", 0, &PyExc_OSError,
+                              "A file that the job names could not be read or written."},
     };
 
     if (add_bases(module, state) < 0)

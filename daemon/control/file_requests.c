@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/control/file_requests.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/exit_text.h"
+#include "daemon/base/list.h"
+#include "daemon/base/log.h"
+#include "daemon/base/log_level.h"
+#include "daemon/base/loop.h"
+#include "daemon/base/loop_source.h"
+#include "daemon/control/connection.h"
+#include "daemon/control/region_place.h"
+#include "daemon/control/replies.h"
+#include "daemon/core/file_io.h"
+#include "daemon/core/session.h"
+#include "daemon/core/tenant.h"
+#include "daemon/dispatch/front_lock.h"
+#include "daemon/disposable/disposable.h"
+
+#define NO_FILE UINT32_MAX
+
+/* While so many processes hang in files of a tenant, it registers no more files. */
+#define MOST_HUNG 2
+
+/* A file that was sent on, or is about to be. */
+struct taking {
+    uint32_t file; /* NO_FILE: none is */
+    bool is_asked; /* the request waits for what follows */
+    uint32_t id;   /* of the request */
+    uint32_t region;
+    uint64_t nbytes;
+    bool read_only;
+    bool has_answer;
+    struct wharf_file_answer answer;
+};
+
+struct wharf_file_process {
+    struct wharf_server *server;
+    struct wharf_list link;              /* in the server's list */
+    struct wharf_connection *connection; /* NULL: it was killed */
+    struct wharf_tenant *tenant;         /* pinned */
+    struct wharf_use use;                /* charged until it is gone */
+    bool is_blamed;                      /* it is one of n_hung_files */
+    pid_t pid;
+    struct wharf_source source;      /* its socket, which is the session's file_io's */
+    struct wharf_source exit_source; /* its pidfd */
+    struct taking taking;
+    bool is_used[WHARF_FILE_MOST]; /* numbers of files, until they are closed */
+};
+
+/* ---- the process --------------------------------------------------------------------------- */
+
+static void process_free(struct wharf_file_process *process)
+{
+    struct wharf_front *front = &process->server->front;
+
+    wharf_loop_remove(process->server->loop, &process->exit_source);
+    wharf_close_fd(process->exit_source.fd);
+    wharf_list_remove(&process->link);
+    process->tenant->n_hung_files -= process->is_blamed;
+    wharf_front_enter(front);
+    wharf_tenant_give_back(process->tenant, &process->use);
+    wharf_tenant_unref(process->tenant);
+    wharf_front_leave(front);
+    free(process);
+}
+
+/* Kills it: its pidfd tells when it is gone, which can take as long as what it hangs in. */
+static void stop(struct wharf_file_process *process)
+{
+    struct wharf_connection *connection = WHARF_STEAL(process->connection);
+    struct wharf_file_io *io = connection->session->file_io;
+
+    wharf_loop_remove(process->server->loop, &process->source);
+    connection->files = NULL;
+    kill(process->pid, SIGKILL);
+    wharf_file_io_lose(io);
+    if (!__atomic_load_n(&io->is_hung, __ATOMIC_RELAXED))
+        return;
+    struct wharf_log_fields fields = wharf_connection_fields(connection, 0);
+    wharf_log_client(WHARF_LOG_WARNING, &fields, "a file hung the process %d, which is killed",
+                     (int)process->pid);
+    process->tenant->n_hung_files++;
+    process->is_blamed = true;
+}
+
+static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
+{
+    struct wharf_file_process *process =
+        WHARF_LIST_ENTRY(source, struct wharf_file_process, exit_source);
+    struct wharf_connection *connection = process->connection;
+    char text[WHARF_EXIT_TEXT_NBYTES];
+    siginfo_t info = {0};
+
+    (void)ready;
+    waitid(P_PIDFD, (id_t)source->fd, &info, WEXITED);
+    if (connection) {
+        struct wharf_log_fields fields = wharf_connection_fields(connection, 0);
+        int status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+        wharf_log_client(WHARF_LOG_WARNING, &fields, "the process for files has ended %s",
+                         wharf_exit_text(status, text));
+        wharf_files_are_lost(connection);
+    }
+    process_free(process);
+}
+
+static void on_answer(struct wharf_source *source, uint32_t ready);
+
+/* Takes the socket over. */
+static int watch(struct wharf_file_process *process, struct wharf_session *session, int fd)
+{
+    struct wharf_server *server = process->server;
+    struct wharf_file_io *io;
+    uint32_t n_slots = 2 * server->front.workers.n_workers;
+
+    if (n_slots > WHARF_FILE_MOST_SLOTS)
+        n_slots = WHARF_FILE_MOST_SLOTS;
+    int r = wharf_file_io_new(fd, n_slots < 2 ? 2 : n_slots, server->config.file_timeout_ns,
+                              &server->front.is_short_of_workers, &io);
+    if (r < 0)
+        return r;
+    int pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+    r = pidfd < 0 ? -errno : 0;
+    if (r == 0)
+        r = wharf_loop_add(server->loop, &process->exit_source, pidfd, POLLIN, on_exit_of_process);
+    if (r == 0)
+        r = wharf_loop_add(server->loop, &process->source, io->socket, POLLIN, on_answer);
+    if (r < 0) {
+        wharf_file_io_free(io);
+        return r;
+    }
+    wharf_front_enter(&server->front);
+    session->file_io = io;
+    wharf_front_leave(&server->front);
+    return 0;
+}
+
+static struct wharf_use process_use(void)
+{
+    return (struct wharf_use){
+        .n_descriptors = 2,
+        .n_mappings = 1,
+        .memory_nbytes = wharf_file_memory_nbytes(WHARF_FILE_MOST_SLOTS),
+    };
+}
+
+static int start(struct wharf_connection *connection)
+{
+    struct wharf_server *server = connection->server;
+    struct wharf_use use = process_use();
+    const char *text;
+    int r = wharf_front_charge(&server->front, connection->tenant, &use, &text);
+
+    if (r < 0)
+        return r;
+    struct wharf_file_process *process = calloc(1, sizeof(*process));
+    if (!process) {
+        wharf_front_give_back(&server->front, connection->tenant, &use);
+        return -ENOMEM;
+    }
+    process->server = server;
+    process->tenant = connection->tenant;
+    process->use = use;
+    process->taking.file = NO_FILE;
+    process->source.fd = process->exit_source.fd = -1;
+    wharf_list_append(&server->file_processes, &process->link);
+    wharf_front_enter(&server->front);
+    wharf_tenant_ref(process->tenant);
+    wharf_front_leave(&server->front);
+    r = wharf_disposable_spawn("--io", &process->pid);
+    if (r >= 0)
+        r = watch(process, connection->session, r);
+    if (r < 0) {
+        wharf_disposable_undo(process->pid);
+        process_free(process);
+        return r;
+    }
+    process->connection = connection;
+    connection->files = process;
+    return 0;
+}
+
+/* ---- before the gate ----------------------------------------------------------------------- */
+
+static uint32_t free_number(const struct wharf_file_process *process)
+{
+    for (uint32_t file = 0; file < WHARF_FILE_MOST; file++)
+        if (!process->is_used[file])
+            return file;
+    return NO_FILE;
+}
+
+/* 0 or -errno. */
+static int prepare(struct wharf_connection *connection)
+{
+    int r = connection->files                               ? 0
+            : connection->tenant->n_hung_files >= MOST_HUNG ? -EBUSY
+                                                            : start(connection);
+
+    if (r < 0)
+        return r;
+    struct taking *taking = &connection->files->taking;
+    *taking = (struct taking){.file = free_number(connection->files)};
+    if (taking->file == NO_FILE)
+        return -ENOSPC;
+    connection->files->is_used[taking->file] = true;
+    return 0;
+}
+
+void wharf_files_prepare(struct wharf_connection *connection, const Wharf__Request *request)
+{
+    const char *text;
+
+    connection->files_error = 0;
+    if (request->body_case != WHARF__REQUEST__BODY_REGISTER_MEMORY ||
+        request->register_memory->kind != WHARF__MEMORY_KIND__MEMORY_KIND_FILE ||
+        connection->state != WHARF_CONNECTION_OPEN ||
+        wharf_files_check(connection, request->register_memory, &text) != 0)
+        return;
+    connection->files_error = prepare(connection);
+}
+
+bool wharf_files_are_ready(const struct wharf_connection *connection)
+{
+    return connection->files && connection->files->taking.file != NO_FILE;
+}
+
+int wharf_files_socket(const struct wharf_connection *connection, uint32_t *ret_file)
+{
+    *ret_file = connection->files->taking.file;
+    return connection->session->file_io->socket;
+}
+
+int wharf_files_check(const struct wharf_connection *connection,
+                      const Wharf__RegisterMemoryRequest *memory, const char **ret_text)
+{
+    uint8_t engine = connection->session ? connection->session->engine : WHARF_ENGINE_AUTO;
+
+    *ret_text = "files were not agreed on: FEATURE_FILES is missing";
+    if (!(connection->features & WHARF_FEATURE_FILES))
+        return EOPNOTSUPP;
+    *ret_text = "the queue's engine is a GPU, which cannot read files";
+    if (engine == WHARF_ENGINE_GPU || engine == WHARF_ENGINE_SIMT)
+        return EOPNOTSUPP;
+    *ret_text = "nbytes is more than a file can have";
+    return memory->nbytes > INT64_MAX ? EINVAL : 0;
+}
+
+/* ---- registering --------------------------------------------------------------------------- */
+
+static const char *error_text(int r)
+{
+    switch (r) {
+    case -EBADF:
+        return "the descriptor is neither a regular file nor a block device";
+    case -EACCES:
+        return "the descriptor is not open for that, or its file system keeps the daemon out";
+    case -EINVAL:
+        return "the descriptor is open with O_APPEND, which overrides offsets";
+    case -EOPNOTSUPP:
+        return "its file system makes its files up, as procfs does";
+    case -EBUSY:
+        return "files of this user hang processes of the daemon";
+    case -ENOSPC:
+        return "no more files can be registered by one session";
+    case -EDQUOT:
+        return "over this user's or all users' limit of memory, mappings or descriptors";
+    default:
+        return "it cannot be looked at";
+    }
+}
+
+static void close_file(struct wharf_file_process *process, uint32_t file)
+{
+    struct wharf_file_request request = {.op = WHARF_FILE_CLOSE, .file = file};
+
+    /* Where that cannot be sent, the process is about to be heard of; its number stays used. */
+    (void)wharf_control_send(process->source.fd, (const uint8_t *)&request, sizeof(request), NULL,
+                             0, MSG_DONTWAIT);
+}
+
+/* The number is free when the process has closed the file, if it has any. */
+static void forgo(struct wharf_file_process *process)
+{
+    if (process->taking.file != NO_FILE)
+        close_file(process, process->taking.file);
+    process->taking.file = NO_FILE;
+}
+
+void wharf_files_forgo(struct wharf_connection *connection)
+{
+    if (connection->files)
+        forgo(connection->files);
+}
+
+static int add_region(struct wharf_connection *connection, const struct taking *taking,
+                      const char **ret_text)
+{
+    struct wharf_region *place;
+    struct wharf_region wanted = {
+        .number = (uint16_t)taking->region,
+        .is_there = true,
+        .read_only = taking->read_only,
+        .write_only = taking->answer.write_only != 0,
+        .is_file = true,
+        .file = taking->file,
+        .segment = {.nbytes = taking->nbytes, .fd = -1},
+    };
+    int r = wharf_region_begin(connection, &wanted, &place, ret_text);
+
+    return r < 0 ? r : wharf_region_enter(connection, &wanted, place, 0);
+}
+
+/* The process has looked at it: answers the request. */
+static void finish(struct wharf_file_process *process)
+{
+    struct wharf_connection *connection = process->connection;
+    struct taking taking = process->taking;
+    const char *text = NULL;
+    int r = taking.answer.error ? taking.answer.error : add_region(connection, &taking, &text);
+
+    if (r == -ETIME) {
+        wharf_connection_part_from_stuck(connection);
+        return;
+    }
+    if (r < 0) {
+        forgo(process);
+        wharf_request_refuse(connection, taking.id, -r, "region %u: %s", (unsigned)taking.region,
+                             text ? text : error_text(r));
+    } else {
+        process->taking.file = NO_FILE;
+        wharf_request_done(connection, taking.id);
+    }
+    wharf_connection_release_import(connection);
+}
+
+void wharf_files_register(struct wharf_connection *connection, uint32_t id,
+                          const Wharf__RegisterMemoryRequest *memory, int sent)
+{
+    struct wharf_file_process *process = connection->files;
+
+    if (connection->files_error < 0)
+        sent = connection->files_error;
+    if (sent < 0 || !process) {
+        wharf_files_forgo(connection);
+        wharf_request_refuse(connection, id, sent < 0 ? -sent : EIO, "region %u: %s",
+                             (unsigned)memory->region, error_text(sent));
+        return;
+    }
+    process->taking.is_asked = true;
+    process->taking.id = id;
+    process->taking.region = memory->region;
+    process->taking.nbytes = memory->nbytes;
+    process->taking.read_only = memory->read_only;
+    wharf_connection_hold_import(connection);
+    if (process->taking.has_answer)
+        finish(process);
+}
+
+void wharf_files_close(struct wharf_connection *connection, uint32_t file,
+                       const struct wharf_use *use)
+{
+    if (connection->files)
+        close_file(connection->files, file);
+    wharf_front_give_back(&connection->server->front, connection->tenant, use);
+}
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+static void take_answer(struct wharf_file_process *process, const struct wharf_file_answer *answer)
+{
+    struct taking *taking = &process->taking;
+
+    if (answer->file >= WHARF_FILE_MOST)
+        return;
+    if (answer->op == WHARF_FILE_CLOSE) {
+        process->is_used[answer->file] = false;
+        return;
+    }
+    if (answer->file != taking->file || taking->has_answer)
+        return;
+    taking->answer = *answer;
+    taking->has_answer = true;
+    if (taking->is_asked)
+        finish(process);
+}
+
+static void on_answer(struct wharf_source *source, uint32_t ready)
+{
+    struct wharf_file_process *process =
+        WHARF_LIST_ENTRY(source, struct wharf_file_process, source);
+    struct wharf_file_answer answer;
+    ssize_t n = recv(source->fd, &answer, sizeof(answer), MSG_DONTWAIT);
+
+    (void)ready;
+    if (n == (ssize_t)sizeof(answer))
+        take_answer(process, &answer);
+    else if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+        /* Its end, of which the pidfd tells. */
+        wharf_loop_want(process->server->loop, source, 0);
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+void wharf_files_are_lost(struct wharf_connection *connection)
+{
+    bool is_hung = __atomic_load_n(&connection->session->file_io->is_hung, __ATOMIC_RELAXED);
+
+    wharf_connection_part(connection,
+                          is_hung ? "a file has hung the process that reads it: connect again"
+                                  : "the process that reads files has ended: connect again");
+}
+
+void wharf_files_forget(struct wharf_connection *connection)
+{
+    if (connection->files)
+        stop(connection->files);
+}
+
+void wharf_files_deinit(struct wharf_server *server)
+{
+    struct wharf_file_process *process;
+
+    while (server->file_processes.next &&
+           (process = WHARF_LIST_FIRST(&server->file_processes, struct wharf_file_process, link))) {
+        if (process->connection)
+            stop(process);
+        process_free(process);
+    }
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/disposable/file_main.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/core/file_protocol.h"
+#include "daemon/disposable/disposable.h"
+#include "daemon/disposable/file_check.h"
+
+/* The user and group of nobody, on every Linux. */
+#define NOBODY 65534u
+/* Of a thread, which calls the system and little else. */
+#define STACK_NBYTES ((size_t)128 << 10)
+
+struct files {
+    int front;
+    uint32_t n_slots;
+    struct wharf_file_slot *slots;
+    uint8_t *buffers;
+    int fds[WHARF_FILE_MOST]; /* 1 and the descriptor; 0: none */
+};
+
+/* ---- requests ------------------------------------------------------------------------------ */
+
+static void answer(const struct files *files, const struct wharf_file_answer *answer)
+{
+    ssize_t n;
+
+    do {
+        n = send(files->front, answer, sizeof(*answer), MSG_NOSIGNAL);
+    } while (n < 0 && errno == EINTR);
+}
+
+static void take(struct files *files, const struct wharf_file_request *request, int fd)
+{
+    struct wharf_file_answer result = {.op = WHARF_FILE_TAKE, .file = request->file};
+    bool write_only = false;
+
+    result.error = fd < 0 ? -EBADF : wharf_file_check(fd, request->nbytes != 0, &write_only);
+    result.write_only = write_only;
+    if (result.error == 0)
+        __atomic_store_n(&files->fds[request->file], fd + 1, __ATOMIC_RELEASE);
+    else if (fd >= 0)
+        close(fd);
+    answer(files, &result);
+}
+
+static void drop(struct files *files, const struct wharf_file_request *request)
+{
+    struct wharf_file_answer result = {.op = WHARF_FILE_CLOSE, .file = request->file};
+    int fd = __atomic_exchange_n(&files->fds[request->file], 0, __ATOMIC_RELAXED) - 1;
+
+    if (fd >= 0)
+        close(fd);
+    answer(files, &result);
+}
+
+/* Until all is read or written, at the end of the file, or with an error. */
+static void pass(struct files *files, const struct wharf_file_request *request)
+{
+    int fd = __atomic_load_n(&files->fds[request->file], __ATOMIC_ACQUIRE) - 1;
+    struct wharf_file_slot *slot = &files->slots[request->slot];
+    uint8_t *buffer = files->buffers + request->slot * WHARF_FILE_SLOT_NBYTES;
+    bool is_write = request->op == WHARF_FILE_WRITE;
+    uint32_t done = 0;
+    int error = 0;
+
+    while (done < request->nbytes) {
+        off_t at = (off_t)(request->offset + done);
+        size_t left = request->nbytes - done;
+        ssize_t n =
+            is_write ? pwrite(fd, buffer + done, left, at) : pread(fd, buffer + done, left, at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 || (n == 0 && is_write))
+            error = n < 0 ? errno : EIO;
+        if (n <= 0)
+            break;
+        done += (uint32_t)n;
+    }
+    slot->error = error;
+    slot->nbytes = done;
+    __atomic_store_n(&slot->is_done, 1, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &slot->is_done, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* The next packet, and its descriptor or -1; false: the front has gone. */
+static bool receive(int front, struct wharf_file_request *ret_request, int *ret_fd)
+{
+    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
+    struct iovec iov = {ret_request, sizeof(*ret_request)};
+    struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t n;
+
+    do {
+        header.msg_control = control;
+        header.msg_controllen = sizeof(control);
+        n = recvmsg(front, &header, MSG_CMSG_CLOEXEC);
+    } while (n < 0 && errno == EINTR);
+    *ret_fd = -1;
+    struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&header) : NULL;
+    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+        memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
+    return n == (ssize_t)sizeof(*ret_request);
+}
+
+static void *serve(void *context)
+{
+    struct files *files = context;
+    struct wharf_file_request request;
+    int fd;
+
+    while (receive(files->front, &request, &fd)) {
+        if (request.file >= WHARF_FILE_MOST)
+            break;
+        if (request.op == WHARF_FILE_TAKE)
+            take(files, &request, fd);
+        else if (request.op == WHARF_FILE_CLOSE)
+            drop(files, &request);
+        else if (request.slot < files->n_slots && request.nbytes <= WHARF_FILE_SLOT_NBYTES)
+            pass(files, &request);
+    }
+    /* Other threads may hang. */
+    _exit(0);
+}
+
+/* ---- beginning ----------------------------------------------------------------------------- */
+
+/*
+ * A descriptor's own mode says what may be done with a file, and nothing that the daemon may: a
+ * write by root keeps the file's setuid bit, goes over quotas, and into blocks that are reserved.
+ */
+static bool drop_rights(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}}, left[2];
+
+    if (geteuid() == 0) {
+        /* Where there is no such user, in a namespace, the capabilities are what counts. */
+        (void)!setresgid(NOBODY, NOBODY, NOBODY);
+        (void)!setresuid(NOBODY, NOBODY, NOBODY);
+    }
+    /* Under the unit nobody may ask for that, nor has any. */
+    syscall(SYS_capset, &header, none);
+    return syscall(SYS_capget, &header, left) == 0 && !left[0].effective && !left[0].permitted &&
+           !left[1].effective && !left[1].permitted;
+}
+
+static bool map(struct files *files, const struct wharf_file_request *begin, int fd)
+{
+    if (begin->op != WHARF_FILE_BEGIN || fd < 0 || begin->slot > WHARF_FILE_MOST_SLOTS)
+        return false;
+    files->n_slots = begin->slot;
+    void *memory = mmap(NULL, wharf_file_memory_nbytes(begin->slot), PROT_READ | PROT_WRITE,
+                        MAP_SHARED, fd, 0);
+    close(fd);
+    if (memory == MAP_FAILED)
+        return false;
+    files->slots = memory;
+    files->buffers = (uint8_t *)memory + wharf_file_heads_nbytes(begin->slot);
+    return true;
+}
+
+/* As many as there are slots, since each can wait in a file; this one is one of them, and one more
+ * takes and closes files meanwhile. */
+static void start_threads(struct files *files)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_NBYTES);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    for (uint32_t i = 0; i < files->n_slots; i++)
+        if (pthread_create(&thread, &attributes, serve, files) != 0)
+            break;
+    pthread_attr_destroy(&attributes);
+}
+
+int wharf_file_main(int fd, pid_t parent)
+{
+    static struct files files;
+    struct wharf_file_request begin;
+    int memory;
+
+    /* First, since with another user's rights comes another parent's death signal: none. */
+    if (!drop_rights() || !wharf_disposable_begin("wharfd-io", parent))
+        return 1;
+    signal(SIGXFSZ, SIG_IGN);
+    files.front = fd;
+    if (!receive(fd, &begin, &memory) || !map(&files, &begin, memory))
+        return 1;
+    start_threads(&files);
+    serve(&files);
+    return 0;
+}

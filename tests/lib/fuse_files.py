@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fuse_files.py: a file system whose files do what their names say.  Needs root and /dev/fuse.
+
+    read-EIO      every read fails with that errno; likewise write-ENOSPC and so on
+    read-hang     no read is ever answered; write-hang, stat-hang, close-hang
+    read-half     a read gives half of what is asked for, then the file is over
+    anything else its bytes are all zero, and what is written is forgotten
+
+`Mount(folder)` has the server in a process of its own until `end`, which lets go of what hangs.
+Files have no pages in the cache: each read and write is asked of the server.
+"""
+import ctypes
+import errno
+import os
+import signal
+import struct
+
+LOOKUP, FORGET, GETATTR, OPEN, READ, WRITE, FLUSH, INIT = 1, 2, 3, 14, 15, 16, 25, 26
+STATFS, RELEASE, BATCH_FORGET, INTERRUPT = 17, 18, 42, 36
+OUT, ATTRIBUTES = struct.Struct('<IiQ'), struct.Struct('<QQQQQQIIIIIIIIII')
+FOPEN_DIRECT_IO = 1
+SIZE = 1 << 20
+MNT_DETACH = 2
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def attributes(node):
+    mode = 0o40777 if node == 1 else 0o100666
+    return ATTRIBUTES.pack(node, SIZE, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+
+
+class Server:
+    def __init__(self, device):
+        self.device = device
+        self.names = [None, '/']
+
+    def node(self, name):
+        if name not in self.names:
+            self.names.append(name)
+        return self.names.index(name)
+
+    def answer(self, unique, data=b'', error=0):
+        try:
+            os.write(self.device, OUT.pack(16 + len(data), -error, unique) + data)
+        except OSError:
+            pass  # Whoever asked has gone.
+
+    def transfer(self, unique, what, name, size):
+        how = name.removeprefix(f'{what}-') if name.startswith(f'{what}-') else ''
+        if how == 'hang':
+            return
+        if how == 'half':
+            size //= 2
+        error = getattr(errno, how, 0)
+        done = bytes(size) if what == 'read' else struct.pack('<II', size, 0)
+        self.answer(unique, b'' if error else done, error)
+
+    def serve(self, packet):
+        _, opcode, unique, node, _, _, _, _ = struct.unpack_from('<IIQQIIII', packet)
+        body = packet[40:]
+        name = self.names[node] if 0 < node < len(self.names) else ''
+        if opcode == INIT:
+            self.answer(unique, struct.pack('<IIIIHHIIHHI7I', 7, 31, 0, 0, 0, 0, 1 << 17, 1, 0, 0, 0,
+                                            *[0] * 7))
+        elif opcode == LOOKUP:
+            node = self.node(body.rstrip(b'\0').decode())
+            self.answer(unique, struct.pack('<QQQQII', node, 0, 1000, 0, 0, 0) + attributes(node))
+        elif opcode == GETATTR:
+            # The kernel asks for those of a file that is open, not of its path.
+            if name != 'stat-hang' or not struct.unpack_from('<I', body)[0] & 1:
+                self.answer(unique, struct.pack('<QII', 0, 0, 0) + attributes(node))
+        elif opcode == STATFS:
+            self.answer(unique, struct.pack('<5Q10I', *[0] * 5, 4096, 255, 4096, *[0] * 7))
+        elif opcode == OPEN:
+            self.answer(unique, struct.pack('<QII', 1, FOPEN_DIRECT_IO, 0))
+        elif opcode == READ:
+            _, offset, size = struct.unpack_from('<QQI', body)
+            ends = name == 'read-half' and offset > 0
+            self.transfer(unique, 'read', name, 0 if ends else size)
+        elif opcode == WRITE:
+            self.transfer(unique, 'write', name, struct.unpack_from('<QQI', body)[2])
+        elif opcode == FLUSH:
+            if name != 'close-hang':
+                self.answer(unique)
+        elif opcode == RELEASE:
+            self.answer(unique)
+        elif opcode not in (FORGET, BATCH_FORGET, INTERRUPT):
+            self.answer(unique, error=errno.ENOSYS)
+
+    def run(self):
+        while True:
+            try:
+                self.serve(os.read(self.device, 1 << 18))
+            except InterruptedError:
+                continue
+            except OSError:
+                os._exit(0)
+
+
+class Mount:
+    def __init__(self, folder):
+        self.folder = folder
+        device = os.open('/dev/fuse', os.O_RDWR | os.O_CLOEXEC)
+        options = f'fd={device},rootmode=40000,user_id=0,group_id=0,allow_other'
+        if libc.mount(b'wharf-test', folder.encode(), b'fuse', 0, options.encode()) < 0:
+            os.close(device)
+            raise OSError(ctypes.get_errno(), 'mount')
+        self.server = os.fork()
+        if self.server == 0:
+            try:
+                Server(device).run()
+            finally:
+                os._exit(1)
+        os.close(device)
+
+    def open(self, name, how=os.O_RDWR):
+        return os.open(os.path.join(self.folder, name), how)
+
+    def end(self):
+        if not self.server:
+            return
+        os.kill(self.server, signal.SIGKILL)
+        os.waitpid(self.server, 0)
+        self.server = None
+        libc.umount2(self.folder.encode(), MNT_DETACH)
