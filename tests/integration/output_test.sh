@@ -7,7 +7,9 @@
 . "$(dirname "$0")/../lib/tap.sh"
 set -o pipefail
 
-make_data() {
+make_data() { made_once data_and_packed; }
+
+data_and_packed() {
     seq 1 600000 > data
     "$WHARF" pack -o data.whr data
 }

@@ -9,7 +9,9 @@ set -o pipefail
 SIZE=3000000
 CHUNK=65536
 
-make_container() {
+make_container() { made_once container; }
+
+container() {
     head -c "$SIZE" <(seq 1 500000) > data
     "$WHARF" pack -b "$CHUNK" -o packed data
 }
