@@ -87,7 +87,7 @@ static struct wharf_job zlib_job(const void *in, size_t in_nbytes, void *out, si
 }
 
 /* One side in a file, the other one in memory that the library copies; and both in files. */
-Test(wharfd_file, one_call_decodes_from_and_to_files, .timeout = 120)
+Test(wharfd_file, one_call_decodes_from_and_to_files, .timeout = 600)
 {
     static unsigned char out[PLAIN_NBYTES], packed[PLAIN_NBYTES];
     uLongf nbytes;
@@ -112,7 +112,7 @@ Test(wharfd_file, one_call_decodes_from_and_to_files, .timeout = 120)
     test_wharfd_finish(&wharfd);
 }
 
-Test(wharfd_file, outcomes_tell_errno_and_place, .timeout = 120)
+Test(wharfd_file, outcomes_tell_errno_and_place, .timeout = 600)
 {
     static unsigned char out[100];
     struct rlimit limit = {4000, 4000};
@@ -147,7 +147,7 @@ Test(wharfd_file, outcomes_tell_errno_and_place, .timeout = 120)
     test_wharfd_finish(&wharfd);
 }
 
-Test(wharfd_file, what_cannot_be_registered_is_told, .timeout = 120)
+Test(wharfd_file, what_cannot_be_registered_is_told, .timeout = 600)
 {
     struct wharf_options options = WHARF_OPTIONS_INIT;
     struct wharf *embedded;
@@ -235,7 +235,7 @@ static unsigned reap_many(struct many *many)
 }
 
 /* A begun write is not repeated; all else is, and reads are. */
-Test(wharfd_file, killed_daemon_leaves_each_job_one_end, .timeout = 120)
+Test(wharfd_file, killed_daemon_leaves_each_job_one_end, .timeout = 600)
 {
     struct many many;
     long n_threads = 2 * sysconf(_SC_NPROCESSORS_ONLN);
@@ -254,7 +254,7 @@ Test(wharfd_file, killed_daemon_leaves_each_job_one_end, .timeout = 120)
     test_wharfd_finish(&wharfd);
 }
 
-Test(wharfd_file, batch_decodes_from_file_to_file, .timeout = 120)
+Test(wharfd_file, batch_decodes_from_file_to_file, .timeout = 600)
 {
     struct wharf_batch_chunk chunks[N_CHUNKS] = {{0}};
     struct wharf_chunk_result results[N_CHUNKS];
