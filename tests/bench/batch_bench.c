@@ -11,6 +11,14 @@
 
 #include "clientlib/wharf.h"
 #include "tests/bench/bench_row.h"
+#include "tests/lib/test_help.h"
+
+static const char help[] =
+    "usage: batch_bench FILE CODEC OUT_NBYTES REPETITIONS\n"
+    "\n"
+    "What the calls of python_bench.py cost in C: FILE holds chunks, each with\n"
+    "its size in four bytes before it, of OUT_NBYTES each.  Prints the\n"
+    "processor's seconds for all of them, one repetition a line.\n";
 
 enum { MAX_CHUNKS = 4096 };
 
@@ -69,15 +77,14 @@ static double seconds_of(struct wharf *wharf, const struct chunks *chunks)
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     static struct chunks chunks;
     struct wharf_options options = WHARF_OPTIONS_INIT;
     struct wharf *wharf;
     size_t in_nbytes;
 
-    if (argc != 5) {
-        fputs("usage: batch_bench FILE CODEC OUT_NBYTES REPETITIONS\n", stderr);
-        return 2;
-    }
+    if (argc != 5)
+        return test_usage(help);
     int codec = wharf_codec_from_name(argv[2]);
     options.flags = WHARF_OPEN_EMBEDDED;
     if (codec < 0 || wharf_open(&options, &wharf) < 0)
