@@ -151,6 +151,39 @@ WHARF_DEVICE failure take_tree_literals(state &st, const literals &l, uint32_t s
     return put_literals_coded(st, l, tree.log, at + tree.nbytes, end, out_at);
 }
 
+/* What literals by a tree need of a state, and what came of them. */
+struct literals_task {
+    shared_ref<shared> ref;
+    input_source source;
+    uint8_t *out;
+    kept *keep;
+    literals section;
+    uint32_t at, out_at, steps_left;
+};
+struct literals_result {
+    failure f;
+    uint32_t steps_left;
+};
+
+/* collective.  take_tree_literals, kept apart from the code that takes sequences. */
+WHARF_DEVICE literals_result take_tree_apart(literals_task t)
+{
+    state st = {};
+    st.ref = t.ref;
+    st.source = {uniform_global(t.source.aligned), uniform(t.source.begin), uniform(t.source.end)};
+    st.out = uniform_global(t.out);
+    st.keep = uniform_global(t.keep);
+    st.steps.left = uniform(t.steps_left);
+    literals l = t.section;
+    l.type = uniform(l.type);
+    l.has_four_streams = uniform((uint32_t)l.has_four_streams) != 0;
+    l.header_nbytes = uniform(l.header_nbytes);
+    l.n = uniform(l.n);
+    l.nbytes = uniform(l.nbytes);
+    failure f = take_tree_literals(st, l, uniform(t.at), uniform(t.out_at));
+    return {f, st.steps.left};
+}
+
 /* collective.  The literals section at st.at, which goes on behind it, in a block to byte `end`. */
 WHARF_DEVICE failure take_literals(state &st, sequences &q, uint32_t end)
 {
@@ -176,9 +209,11 @@ WHARF_DEVICE failure take_literals(state &st, sequences &q, uint32_t end)
         output_stream out = {st.out, st.out_avail, out_at};
         out.write_run<uint8_t>((uint8_t)load_bytes(st.source, payload), 0, l.n);
     } else {
-        failure f = take_tree_literals(st, l, st.at, out_at);
-        if (f.reason != WHARF_REASON_NONE)
-            return f;
+        literals_result result = take_tree_apart(
+            {st.ref, st.source, st.out, st.keep, l, st.at, out_at, st.steps.left});
+        st.steps.left = uniform(result.steps_left);
+        if (uniform(result.f.reason) != WHARF_REASON_NONE)
+            return {uniform(result.f.reason), uniform(result.f.at)};
     }
     st.at = uniform(payload + l.nbytes);
     return {WHARF_REASON_NONE, 0};

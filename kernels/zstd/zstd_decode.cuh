@@ -106,6 +106,7 @@ WHARF_DEVICE uint32_t begin_frame(state &st)
     st.offsets[0] = 1;
     st.offsets[1] = 4;
     st.offsets[2] = 8;
+    syncwarp(); /* the frame before is done with what is kept */
     if (lane_id() == 0)
         store(&st.keep->tree_log, 0u);
     begin_hash(st);

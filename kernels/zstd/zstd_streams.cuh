@@ -182,8 +182,10 @@ WHARF_DEVICE bool put_streams(const state &st, const stream &mine, uint32_t n_la
     reader r;
     r.init(st.source, mine.top - from > approach ? from + approach : mine.top);
     count_down(t, log, st.source, r, from);
+    syncwarp(); /* lanes meet, for the compiler too */
     uint32_t start = number == 0 ? mine.top : r.at;
     uint32_t n = count_down(t, log, st.source, r, to);
+    syncwarp();
     /* Each turn at least one lane more begins where the one before it ends. */
     for (;;) {
         uint32_t end = shfl_up(r.at, 1);
@@ -201,12 +203,11 @@ WHARF_DEVICE bool put_streams(const state &st, const stream &mine, uint32_t n_la
     }
     uint32_t upto = inclusive_add(n);
     uint32_t before_stream = shfl(upto - n, lane_id() - number);
-    bool is_last = number == n_lanes - 1;
-    bool is_good = mine.is_there;
-    if (is_last)
-        is_good &= (r.at == mine.begin) & (upto - before_stream == mine.n_literals);
+    bool is_even = (r.at == mine.begin) & (upto - before_stream == mine.n_literals);
+    bool is_good = mine.is_there & (is_even | (number + 1 < n_lanes));
     if (any_lane(!is_good))
         return false;
+    syncwarp();
     r.init(st.source, start);
     put_down(t, log, st.source, r, st.out + mine.out_at + (upto - n - before_stream), n);
     syncwarp();

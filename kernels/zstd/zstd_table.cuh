@@ -101,7 +101,7 @@ WHARF_DEVICE void clear_counts(shared &s)
  * at most 2^max_log states, to s.counts, as far as that goes; it ends before bit `end`.
  * Synchronises.  Its 256 symbols at most take 12 bits at most: they are in the window.
  */
-WHARF_DEVICE_NOINLINE description read_counts(shared_ref<shared> ref, uint32_t p, uint32_t end,
+WHARF_DEVICE description read_counts(shared_ref<shared> ref, uint32_t p, uint32_t end,
                                               uint32_t max_symbol, uint32_t max_log)
 {
     shared &s = ref.get();
@@ -118,8 +118,9 @@ WHARF_DEVICE_NOINLINE description read_counts(shared_ref<shared> ref, uint32_t p
     uint32_t left = 1u << d.log;
     while (left > 0 && symbol <= max_symbol) {
         uint32_t n = uniform(take_up_to(s, p, left + 1)); /* one more than the count, 0 for a rare symbol */
-        if (lane_id() == 0 && symbol < N_COUNTS)
-            store(&s.counts[symbol], (int16_t)((int32_t)n - 1));
+        if (lane_id() == 0) /* of more symbols than there is room for the last: they are bad */
+            store(&s.counts[symbol < N_COUNTS ? symbol : N_COUNTS - 1], (int16_t)((int32_t)n - 1));
+        syncwarp(); /* lanes meet, for the compiler too */
         symbol++;
         left -= n == 0 ? 1 : n - 1;
         if (n == 1)
@@ -222,7 +223,7 @@ WHARF_DEVICE void number_states(shared &s, uint32_t *cells, unsigned k, uint32_t
 
 /* collective.  The 2^log (at least 32) cells of a good description in s.counts, from s.cells[first]
  * on.  Synchronises.  Not inlined: called from two places. */
-WHARF_DEVICE_NOINLINE void make_cells(shared_ref<shared> ref, uint32_t first, unsigned k,
+WHARF_DEVICE void make_cells(shared_ref<shared> ref, uint32_t first, unsigned k,
                                       uint32_t n_symbols, uint32_t log)
 {
     shared &s = ref.get();
