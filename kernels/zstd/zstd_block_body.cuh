@@ -209,8 +209,8 @@ WHARF_DEVICE failure take_literals(state &st, sequences &q, uint32_t end)
         output_stream out = {st.out, st.out_avail, out_at};
         out.write_run<uint8_t>((uint8_t)load_bytes(st.source, payload), 0, l.n);
     } else {
-        literals_result result = take_tree_apart(
-            {st.ref, st.source, st.out, st.keep, l, st.at, out_at, st.steps.left});
+        literals_result result =
+            take_tree_apart({st.ref, st.source, st.out, st.keep, l, st.at, out_at, st.steps.left});
         st.steps.left = uniform(result.steps_left);
         if (uniform(result.f.reason) != WHARF_REASON_NONE)
             return {uniform(result.f.reason), uniform(result.f.at)};
@@ -261,8 +261,8 @@ struct table_place {
 
 /* collective.  The table of kind k in this mode, whose description begins at byte `at` and ends
  * before `end`; byte 16 * quad is the window's first. */
-WHARF_DEVICE table_place take_table(state &st, unsigned k, uint32_t mode, uint32_t at,
-                                    uint32_t end, uint32_t quad)
+WHARF_DEVICE table_place take_table(state &st, unsigned k, uint32_t mode, uint32_t at, uint32_t end,
+                                    uint32_t quad)
 {
     shared &s = st.s();
     description d = {usual_log_of(k), n_usual_of(k), 0};
@@ -343,7 +343,7 @@ WHARF_DEVICE failure take_sequences_section(state &st, sequences &q, uint32_t en
     uint32_t head = load_bytes(st.source, st.at), left = end - st.at;
     uint32_t first = head & 0xff;
     uint32_t nbytes = first < 128 ? 1 : first < 255 ? 2 : 3;
-    q.n = first < 128 ? first
+    q.n = first < 128   ? first
           : first < 255 ? (first - 128) << 8 | (head >> 8 & 0xff)
                         : (head >> 8 & 0xffff) + 0x7f00;
     if (nbytes > left || (q.n == 0 && nbytes != left))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd_hash.cuh: XXH64 (encoders/xxh64.c) of a frame's output.  Lanes load and multiply the words of
- * eight stripes at once; the four sums go from stripe to stripe in all lanes, sum i in the lanes of
- * which i is the rest modulo 4.
+ * zstd_hash.cuh: XXH64 (encoders/xxh64.c) of a frame's output.  Lanes load and multiply the words
+ * of eight stripes at once; the four sums go from stripe to stripe in all lanes, sum i in the lanes
+ * of which i is the rest modulo 4.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_HASH_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_HASH_CUH
@@ -36,7 +36,10 @@ WHARF_DEVICE void begin_hash(state &st)
     st.hashed = st.frame_out;
     if (lane_id() < 4) {
         constexpr uint64_t first[4] = {PRIME_1 + PRIME_2, PRIME_2, 0, 0 - PRIME_1};
-        uint64_t v = lane_id() == 0 ? first[0] : lane_id() == 1 ? first[1] : lane_id() == 2 ? first[2] : first[3];
+        uint64_t v = lane_id() == 0   ? first[0]
+                     : lane_id() == 1 ? first[1]
+                     : lane_id() == 2 ? first[2]
+                                      : first[3];
         store(&st.keep->sums[lane_id()], v);
     }
     syncwarp();
@@ -52,7 +55,8 @@ WHARF_DEVICE void add_hash(state &st)
         uint32_t n = n_stripes - first < 8 ? n_stripes - first : 8;
         uint64_t product = 0;
         if (lane_id() < 4 * n)
-            product = load_8(st.out + st.hashed + STRIPE_NBYTES * first + 8 * lane_id(), st.out) * PRIME_2;
+            product = load_8(st.out + st.hashed + STRIPE_NBYTES * first + 8 * lane_id(), st.out) *
+                      PRIME_2;
         for (uint32_t k = 0; k < n; k++)
             sum = mix(sum, shfl(product, 4 * k + (lane_id() & 3)));
     }

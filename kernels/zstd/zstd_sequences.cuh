@@ -7,8 +7,8 @@
  * each, its cells and where its bits begin, is enough for a lane to find its values.  Offsets that
  * are those of sequences before follow from a scan.  Then the batch is written.
  *
- * A sequence that is not in order, or too long for a batch, ends it, and the careful path takes some
- * from there on, by all lanes alike.  It alone judges.
+ * A sequence that is not in order, or too long for a batch, ends it, and the careful path takes
+ * some from there on, by all lanes alike.  It alone judges.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_SEQUENCES_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_SEQUENCES_CUH
@@ -38,7 +38,8 @@ struct sequences {
     uint32_t index;
     /* Literals: the next one is literals[n_out + room]; there are those before literals[end]. */
     const uint8_t *literals;
-    uint32_t in_input, in_at; /* whether that is in the input, and then where literals[0] would be */
+    uint32_t in_input,
+        in_at; /* whether that is in the input, and then where literals[0] would be */
     uint32_t end;
     uint32_t room; /* what the block may still have of matches, with room for all literals */
     uint32_t room_reason;

@@ -2,8 +2,8 @@
 /*
  * zstd_state.cuh: what a warp holds while it decodes zstd frames, and how it reads their bits.
  *
- * Positions are skewed (input_source): counted from an aligned word before the input, those of bytes
- * in bytes and those of bits in bits.
+ * Positions are skewed (input_source): counted from an aligned word before the input, those of
+ * bytes in bytes and those of bits in bits.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_STATE_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_STATE_CUH
@@ -91,7 +91,7 @@ struct alignas(16) shared {
 
 /* What blocks hand on to later ones, in scratch: descriptions, from which tables are made again. */
 struct kept {
-    uint64_t sums[4]; /* XXH64 */
+    uint64_t sums[4];             /* XXH64 */
     uint32_t n_weights, tree_log; /* 0: there is no tree */
     /* Of a table of one state the log is 0 and the count of its symbol 1. */
     uint32_t n_symbols[3], log[3];
@@ -152,7 +152,8 @@ WHARF_DEVICE uint32_t window_bits_below(const shared &s, uint32_t p, uint32_t n)
     return window_bits(s, p - n) & ((1u << n) - 1);
 }
 
-/* collective, with the same `at` in all lanes.  Four bytes of input; outside the input they are 0. */
+/* collective, with the same `at` in all lanes.  Four bytes of input; outside the input they are 0.
+ */
 WHARF_DEVICE uint32_t load_bytes(const input_source &source, uint32_t at)
 {
     return uniform(

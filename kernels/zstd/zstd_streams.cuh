@@ -3,9 +3,10 @@
  * zstd_streams.cuh: literals by the tree, of one stream or four.
  *
  * The lanes share the streams, each one a range of its stream's bits.  A lane begins blindly some
- * hundred bits in front of its range, since Huffman streams fall into step by themselves, and counts
- * the literals that begin in the range.  Where it begins must be where the lane before it ends;
- * where it is not, that lane counts again from there.  Then each lane knows where its literals go.
+ * hundred bits in front of its range, since Huffman streams fall into step by themselves, and
+ * counts the literals that begin in the range.  Where it begins must be where the lane before it
+ * ends; where it is not, that lane counts again from there.  Then each lane knows where its
+ * literals go.
  *
  * NOTHING HERE DECIDES ANYTHING but that all is good.  What is not is decoded once more by the
  * careful path below, a literal at a time, which says where it stands.

@@ -30,9 +30,9 @@ WHARF_DEVICE_TABLE uint32_t
 
 /* What a table is without a description, by kind. */
 WHARF_DEVICE_TABLE int8_t USUAL_COUNTS[3][64] = {
-    {4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 2, 1, 1, 1, 1, 1,
-     -1, -1, -1, -1},
-    {1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+    {4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1,  1,  2,  2,
+     2, 2, 2, 2, 2, 2, 2, 3, 2, 1, 1, 1, 1, 1, -1, -1, -1, -1},
+    {1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,  1,  1,  1,  1,  1,  1, 1,
      1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1},
     {1, 1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1}};
 
@@ -102,7 +102,7 @@ WHARF_DEVICE void clear_counts(shared &s)
  * Synchronises.  Its 256 symbols at most take 12 bits at most: they are in the window.
  */
 WHARF_DEVICE description read_counts(shared_ref<shared> ref, uint32_t p, uint32_t end,
-                                              uint32_t max_symbol, uint32_t max_log)
+                                     uint32_t max_symbol, uint32_t max_log)
 {
     shared &s = ref.get();
     p = uniform(p);
@@ -117,7 +117,8 @@ WHARF_DEVICE description read_counts(shared_ref<shared> ref, uint32_t p, uint32_
     clear_counts(s);
     uint32_t left = 1u << d.log;
     while (left > 0 && symbol <= max_symbol) {
-        uint32_t n = uniform(take_up_to(s, p, left + 1)); /* one more than the count, 0 for a rare symbol */
+        uint32_t n =
+            uniform(take_up_to(s, p, left + 1)); /* one more than the count, 0 for a rare symbol */
         if (lane_id() == 0) /* of more symbols than there is room for the last: they are bad */
             store(&s.counts[symbol < N_COUNTS ? symbol : N_COUNTS - 1], (int16_t)((int32_t)n - 1));
         syncwarp(); /* lanes meet, for the compiler too */
@@ -143,8 +144,8 @@ WHARF_DEVICE uint32_t make_cell(const shared &s, unsigned k, uint32_t symbol, ui
     if (k == OFFSETS)
         n_extra = symbol | n_state << CELL_OFFSET_SHIFT;
     else if (k != WEIGHTS)
-        n_extra = load(&s.bases[(k == MATCH_LENGTHS ? WHARF_ZSTD_N_LITERAL_LENGTHS : 0) + symbol]) >>
-                  24;
+        n_extra =
+            load(&s.bases[(k == MATCH_LENGTHS ? WHARF_ZSTD_N_LITERAL_LENGTHS : 0) + symbol]) >> 24;
     symbol = symbol < 63 ? symbol : 63; /* of weights, which are bad from 13 on */
     return n_extra | n_state << CELL_STATE_SHIFT | symbol << CELL_SYMBOL_SHIFT |
            next << CELL_NEXT_SHIFT;
@@ -223,8 +224,8 @@ WHARF_DEVICE void number_states(shared &s, uint32_t *cells, unsigned k, uint32_t
 
 /* collective.  The 2^log (at least 32) cells of a good description in s.counts, from s.cells[first]
  * on.  Synchronises.  Not inlined: called from two places. */
-WHARF_DEVICE void make_cells(shared_ref<shared> ref, uint32_t first, unsigned k,
-                                      uint32_t n_symbols, uint32_t log)
+WHARF_DEVICE void make_cells(shared_ref<shared> ref, uint32_t first, unsigned k, uint32_t n_symbols,
+                             uint32_t log)
 {
     shared &s = ref.get();
     k = uniform(k);

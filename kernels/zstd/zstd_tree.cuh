@@ -61,7 +61,8 @@ WHARF_DEVICE uint32_t read_coded_weights(const state &st, uint32_t at, uint32_t 
         d.log == WHARF_ZSTD_WEIGHT_LOG ? MAX_WEIGHT_SYMBOLS_OF_64 : MAX_WEIGHT_SYMBOLS_OF_32;
     if (d.nbytes == 0 || d.n_symbols > most || d.nbytes == nbytes)
         return 0;
-    make_cells(st.ref, offsetof(tree_memory, cells) / sizeof(uint32_t), WEIGHTS, d.n_symbols, d.log);
+    make_cells(st.ref, offsetof(tree_memory, cells) / sizeof(uint32_t), WEIGHTS, d.n_symbols,
+               d.log);
     uint32_t last = uniform(window_bits_below(s, end, 8));
     if (last == 0)
         return 0;
@@ -138,7 +139,8 @@ WHARF_DEVICE void sort_literals(tree_memory &t, uint32_t n, uint32_t log)
     syncwarp();
 }
 
-/* One lane.  What stands for the bits `index`, of which there are log, and which have this weight. */
+/* One lane.  What stands for the bits `index`, of which there are log, and which have this weight.
+ */
 WHARF_DEVICE uint32_t entry_of(const tree_memory &t, uint32_t index, uint32_t log, uint32_t weight)
 {
     uint32_t rank = (index - load(&t.starts[weight])) >> (weight - 1);

@@ -155,7 +155,7 @@ WHARF_DEVICE void move_down(uint8_t *out, uint32_t to, uint32_t from, uint32_t n
         store(out + to + lane_id(), byte);
     syncwarp();
     uint32_t done = head;
-    for (; n - done >= 8; ) {
+    for (; n - done >= 8;) {
         uint32_t n_words = (n - done) / 8 < WARP_LANES ? (n - done) / 8 : WARP_LANES;
         uint64_t word = 0;
         if (lane_id() < n_words)

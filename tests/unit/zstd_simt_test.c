@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd on the device against the CPU engine: libzstd's frames of data of all kinds at levels 1 to 19,
- * with and without what a frame may have, cut off, damaged, and joined; from and to memory at any
- * alignment that ends at untouchable pages.
+ * zstd on the device against the CPU engine: libzstd's frames of data of all kinds at levels 1 to
+ * 19, with and without what a frame may have, cut off, damaged, and joined; from and to memory at
+ * any alignment that ends at untouchable pages.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
