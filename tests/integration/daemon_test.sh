@@ -221,10 +221,10 @@ test_pack_through_the_daemon_makes_the_same_file() {
     cat "$TOP"/clientlib/*.c > data
     start_daemon '[quota]' 'max_compress = 256K'
     for codec in $("$WHARF" pack --help | sed -n '/^codecs:/,$s/^  \([a-z0-9]*\) .*/\1/p'); do
-        type=
-        case $codec in rle1 | rle2) type="--type=u8" ;; esac
-        "$WHARF" pack -c "$codec" $type -fo here.whr data
-        "$WHARF" pack --socket s --report -c "$codec" $type -fo there.whr data 2> report
+        type=()
+        case $codec in rle1 | rle2) type=(--type u8) ;; esac
+        "$WHARF" pack -c "$codec" "${type[@]}" -fo here.whr data
+        "$WHARF" pack --socket s --report -c "$codec" "${type[@]}" -fo there.whr data 2> report
         cmp here.whr there.whr
         grep -q '"daemon":true' report
     done
