@@ -62,7 +62,8 @@ int wharf_client_check_compress(struct wharf *wharf, uint32_t flags)
 {
     const struct wharf_client_link *link = &wharf->link;
 
-    if (!(flags & WHARF_JOB_COMPRESS) || !wharf->is_daemon || link->facts.max_compress_nbytes > 0)
+    /* With other flags it is a bad request, of which the completion tells. */
+    if (flags != WHARF_JOB_COMPRESS || !wharf->is_daemon || link->facts.max_compress_nbytes > 0)
         return 0;
     return wharf_client_fail(-EOPNOTSUPP,
                              "the daemon at %s does not compress: it is too old, or "
