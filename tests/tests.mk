@@ -205,7 +205,7 @@ test: deps ## install what is missing, then run all tests that need no GPU; VECT
 	$(Q)LAB="$(LAB)" tests/run-tests $(vector_runs) $(call sanitized,asan,$(asan_scripts)) $(call sanitized,tsan,$(tsan_scripts)) $(daemon_runs) $(checks) $(scripts) \
 	    "tests/integration/python_client_test.py --build build/asan" \
 	    $(foreach v,asan tsan,"tests/integration/python_module_test.py --build build/$(v)") \
-	    "tests/integration/python_standins_test.py --build build/asan" "tests/integration/python_files_test.py --build build/asan" \
+	    "tests/integration/python_standins_test.py --build build/asan _(zlib|gzip|streams|pieces|buffers)" "tests/integration/python_files_test.py --build build/asan" \
 	    $(tsan_names:%=build/tsan/tests/%) \
 	    $(asan_runs) $(replays) $(unit_names:%=build/release/tests/%)
 

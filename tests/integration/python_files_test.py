@@ -24,7 +24,7 @@ import frame_files  # noqa: E402  pylint: disable=wrong-import-position
 import module_tests  # noqa: E402  pylint: disable=wrong-import-position
 from module_tests import in_child, raises  # noqa: E402  pylint: disable=wrong-import-position
 
-LINES = [f'line {i}, {i * i % 1013}: of a text that is made smaller\n' for i in range(60000)]
+LINES = [f'line {i}, {i * i % 1013}: of a text that is made smaller\n' for i in range(30000)]
 TEXT = ''.join(LINES).encode()
 FOLDER = None
 WHARF = None
@@ -58,7 +58,7 @@ def lz4_file():
 
 def paths():
     """Of each format a file of TEXT."""
-    yield put('a.gz', gzip.compress(TEXT[:900000], mtime=0) + gzip.compress(TEXT[900000:], mtime=0))
+    yield put('a.gz', gzip.compress(TEXT[:400000], mtime=0) + gzip.compress(TEXT[400000:], mtime=0))
     yield put('a.zlib', zlib.compress(TEXT))
     yield pack('gz', '--format', 'bgzf')
     yield pack('zst', '--format', 'zstd')
@@ -71,6 +71,30 @@ def paths():
 
 
 # ---- reading -------------------------------------------------------------------------------------
+
+def test_children_and_threads_read_one_file():
+    for path in pack('whr'), pack('gz', '--format', 'bgzf'):
+        def child(path=path):
+            with wharf.open(path) as own:
+                assert own.read() == TEXT
+
+        # A sanitizer's allocator may be locked by a thread that is just ending: children come first.
+        in_child(child)
+    for path in pack('whr'), pack('gz', '--format', 'bgzf'):
+        with wharf.open(path) as file:
+            parts = []
+
+            def work(file=file, parts=parts):
+                while part := file.read(50000):
+                    parts.append(part)
+
+            threads = [threading.Thread(target=work) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert sorted(parts) == sorted(TEXT[i:i + 50000] for i in range(0, len(TEXT), 50000)), path
+
 
 def test_each_format_is_read_whole():
     for path in paths():
@@ -220,7 +244,7 @@ def test_damaged_files_are_bad_or_give_what_is_right():
     for path in paths():
         with open(path, 'rb') as file:
             good = file.read()
-        for i in range(25):
+        for i in range(12):
             data = bytearray(good)
             data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
             if i % 3 == 0:
@@ -271,7 +295,7 @@ def test_files_that_misbehave_do_no_harm():
         raise RuntimeError('this file fails')
 
     answers = (fail, RuntimeError), (lambda data: data + b'more', None), (lambda data: None, None), \
-        (lambda data: bytearray(data[:7]), None), (lambda data: 'text', TypeError)
+        (lambda data: bytearray(data[:4000]), None), (lambda data: 'text', TypeError)
     for path in paths():
         with open(path, 'rb') as file:
             data = file.read()
@@ -298,29 +322,6 @@ def test_readers_are_not_used_twice_at_once():
     begin, first = container.next()
     assert begin == 0 and first and TEXT.startswith(first)
     assert container.total() == len(TEXT)
-
-
-def test_threads_and_children_read_one_file():
-    for path in pack('whr'), pack('gz', '--format', 'bgzf'):
-        with wharf.open(path) as file:
-            parts, threads = [], []
-
-            def work(file=file, parts=parts):
-                while part := file.read(50000):
-                    parts.append(part)
-
-            threads = [threading.Thread(target=work) for _ in range(3)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            assert sorted(parts) == sorted(TEXT[i:i + 50000] for i in range(0, len(TEXT), 50000)), path
-
-            def child(path=path):
-                with wharf.open(path) as own:
-                    assert own.read() == TEXT
-
-            in_child(child)
 
 
 ENDS = '''

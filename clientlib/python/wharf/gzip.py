@@ -117,6 +117,11 @@ class GzipFile(_gzip.GzipFile):
             # The standard class hands all its reading to this.
             self._buffer = io.BufferedReader(self._reader)
 
+    def __iter__(self):
+        """Lines, by a reader in C where the standard class makes a call in Python for each."""
+        self._check_not_closed()
+        return iter(self._buffer) if self._reader else super().__iter__()
+
     @property
     def mtime(self):
         """Seconds of the last member whose header was read, or None."""
