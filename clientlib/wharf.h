@@ -457,9 +457,9 @@ int wharf_register_gpu(struct wharf *wharf, int fd, uint64_t address, size_t nby
  *   -EBADF       fd is no regular file and no block device
  *   -EACCES      fd is not open for what flags say, or its file system does not let the daemon look
  *                at it, as FUSE's without allow_other: read it yourself
- *   -EINVAL      ret_address is NULL, a flag is unknown, or fd is open with O_APPEND and for writing
- *   -EOPNOTSUPP  the daemon is too old for files, there is none, or the handle's engine is a GPU; or
- *                the file is of procfs, sysfs or another file system that makes its files up
+ *   -EINVAL      ret_address is NULL, a flag is unknown, or fd is open for writing with O_APPEND
+ *   -EOPNOTSUPP  the daemon is too old for files, there is none, or the handle's engine is a GPU;
+ *                or the file is of procfs, sysfs or another file system that makes its files up
  *   -EBUSY       files of this user hang processes of the daemon
  *   -EDQUOT      over the daemon's limits
  *   -ENOSPC, -ENOMEM, -ETIMEDOUT   as wharf_register

@@ -50,9 +50,9 @@ struct wharf_file_process {
     struct wharf_tenant *tenant;         /* pinned */
     struct wharf_use use;                /* charged until it is gone */
     bool is_blamed;                      /* it is one of n_hung_files */
-    pid_t pid;
-    struct wharf_source source;      /* its socket, which is the session's file_io's */
-    struct wharf_source exit_source; /* its pidfd */
+    pid_t pid;                           /* 0: it has ended, and another one can be called so */
+    struct wharf_source source;          /* its socket, which is the session's file_io's */
+    struct wharf_source exit_source;     /* its pidfd */
     struct taking taking;
     bool is_used[WHARF_FILE_MOST]; /* numbers of files, until they are closed */
 };
@@ -82,7 +82,8 @@ static void stop(struct wharf_file_process *process)
 
     wharf_loop_remove(process->server->loop, &process->source);
     connection->files = NULL;
-    kill(process->pid, SIGKILL);
+    if (process->pid > 0)
+        kill(process->pid, SIGKILL);
     wharf_file_io_lose(io);
     if (!__atomic_load_n(&io->is_hung, __ATOMIC_RELAXED))
         return;
@@ -103,6 +104,7 @@ static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
 
     (void)ready;
     waitid(P_PIDFD, (id_t)source->fd, &info, WEXITED);
+    process->pid = 0;
     if (connection) {
         struct wharf_log_fields fields = wharf_connection_fields(connection, 0);
         int status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;

@@ -2,6 +2,7 @@
 #include "daemon/disposable/file_main.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/futex.h>
@@ -150,6 +151,7 @@ static bool drop_rights(void)
 
     if (geteuid() == 0) {
         /* Where there is no such user, in a namespace, the capabilities are what counts. */
+        (void)!setgroups(0, NULL);
         (void)!setresgid(NOBODY, NOBODY, NOBODY);
         (void)!setresuid(NOBODY, NOBODY, NOBODY);
     }

@@ -498,6 +498,46 @@ def test_process_that_does_not_answer_is_replaced():
     with_timeout('200ms', stopped_process_is_late)
 
 
+def beside_a_gpu():
+    session = client(arena_nbytes=1 << 20)
+    packed = deflated(TEXT[:5000])
+    file = new_file(packed)
+    register(session, file)
+    memory = wc.sealed_memfd(1 << 16)
+    session.register(SPARSE, memory, 1 << 16, kind=wc.MEMORY_KIND_GPU)
+    source = {'src_region': FILE, 'src_nbytes': len(packed), 'dst_nbytes': 5000}
+    for _ in range(100):
+        expect(session.run(**job(**source)), 'ok', engine=wc.ENGINES['cpu'])
+        equal(session.arena.read(0, 5000), TEXT[:5000])
+    expect(session.run(**job(**source, dst_region=SPARSE)), 'bad_request', 'request_region')
+    # Chunk by chunk each could be done, by one engine or the other.
+    chunks = ({**source, 'dst_offset': 8192},
+              {'src_offset': 20000, 'src_nbytes': len(packed), 'dst_region': SPARSE,
+               'dst_nbytes': 5000})
+    session.arena.write(20000, packed)
+    for i, chunk in enumerate(chunks):
+        session.arena.write(32 * i, wc.CHUNK.pack(*(chunk.get(name, 0)
+                                                    for name in wc.CHUNK_MEMBERS)))
+    batch = job(opcode=wc.OP_BATCH, dst_offset=4096)
+    expect(session.run(**batch, src_nbytes=64, dst_nbytes=48), 'bad_request', 'request_region',
+           first_bad_chunk=1)
+    expect(session.run(**batch, src_nbytes=32, dst_nbytes=24), 'ok', engine=wc.ENGINES['cpu'])
+    equal(session.arena.read(8192, 5000), TEXT[:5000])
+    session.close()
+    os.close(memory)
+
+
+def test_files_are_the_cpus_beside_a_gpu():
+    global DAEMON  # pylint: disable=global-statement
+    usual = DAEMON
+    DAEMON = Daemon(usual.program, sections='[gpu]\nengine = simt\n')
+    try:
+        beside_a_gpu()
+    finally:
+        DAEMON.remove()
+        DAEMON = usual
+
+
 # ---- files of a server of our own ----------------------------------------------------------------
 
 def with_fuse(test):
