@@ -156,7 +156,7 @@ void wharf_front_leave(struct wharf_front *front)
 static void tell_stuck(const char *tenant_name)
 {
     wharf_log_client(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant_name},
-                     "memory of a client keeps a worker waiting");
+                     "memory or a file of a client keeps a worker waiting");
 }
 
 uint64_t wharf_front_serve(struct wharf_front *front)
