@@ -50,7 +50,7 @@ OF_OTHERS = {'test_prepend_error'}
 def test_cpythons_own_tests_pass():
     if subprocess.run([sys.executable, '-c', 'import test.test_zlib, test.test_gzip'], check=False,
                       capture_output=True).returncode:
-        raise Skipped("CPython's tests are not installed (libpython3-testsuite)")
+        raise Skipped("CPython's tests are not installed (libpython3.11-testsuite)")
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([sys.executable, '-c', CPYTHON], check=False, capture_output=True, text=True, cwd=folder,
                               timeout=PATIENCE_S)
