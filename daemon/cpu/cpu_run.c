@@ -128,7 +128,8 @@ static void pass(void *context)
         encode(passage, &passage->outcome);
     else
         wharf_decode_job_run(job, passage->reference, &passage->outcome);
-    if (has_own_output(passage) && !passage->chunk->destination->is_file)
+    if (has_own_output(passage) && !passage->chunk->destination->is_file &&
+        passage->outcome.out_nbytes > 0)
         memcpy(out, job->out, passage->outcome.out_nbytes);
 }
 
