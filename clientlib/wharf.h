@@ -647,8 +647,8 @@ int wharf_decompress(struct wharf *wharf, const struct wharf_job *job,
  * Through a daemon it works as wharf_decompress does, with copies where they are needed.  What the
  * daemon does not compress (it is too old, the source is over wharf_info's max_compress_nbytes, or
  * the daemon is away) is compressed in the calling thread where wharf_decompress would decode it
- * there; the outcome is REQUEST_ENCODER then, if the encoder is one that only daemons have.  Nobody
- * else's GPU is used.  Two calls with the same source and job may give different streams, if one of
+ * there; the outcome is REQUEST_ENCODER then, if the encoder is one that only daemons have.
+ * Two calls with the same source and job may give different streams, if one of
  * them was done here, or by another version of an encoder.
  *
  * The source may change meanwhile: encoders work on a copy of it, so the stream is one of what was
