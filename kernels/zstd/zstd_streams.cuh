@@ -231,7 +231,8 @@ WHARF_DEVICE uint32_t put_carefully(const state &st, const stream &mine, uint32_
         uint32_t index = (load_bytes(st.source, low >> 3) >> (low & 7) & ((1u << (at - low)) - 1))
                          << (log - (at - low));
         /* The last weight whose codes begin there or before. */
-        uint32_t begins = ballot((start <= index) & (lane_id() > 0) & (lane_id() <= log));
+        bool is_weight = lane_id() - 1 < log;
+        uint32_t begins = ballot(is_weight & (start <= index));
         uint32_t weight = high_bit(begins);
         uint32_t entry = uniform(entry_of(t, index, log, weight));
         if ((entry & 15) > at - mine.begin)
