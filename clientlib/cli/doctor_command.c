@@ -95,11 +95,11 @@ const struct wharf_cli_command wharf_cli_doctor_command = {
     .name = "doctor",
     .summary = "find what is missing here, and what mends it",
     .usage = "[--json] [OPTION...]",
-    .help = "Looks at the daemon and who may use it, GPUs, limits, the kernel, and what serves\n"
-            "other programs.  Of each it says whether that is ok, works at a cost (warning) or\n"
-            "does not work (missing), what it costs, and one command that mends it.\n"
-            "Exit status: 0 if nothing is missing, 3 if no daemon can be used, 4 if anything\n"
-            "else is missing.\n\n"
+    .help = "Looks at the daemon and who may use it, GPUs, limits, the kernel, and what\n"
+            "serves other programs.  Of each it says whether that is ok, works at a cost\n"
+            "(warning) or does not work (missing), what it costs, and one command that\n"
+            "mends it.  Exit status: 0 if nothing is missing, 3 if no daemon can be used,\n"
+            "4 if anything else is missing.\n\n"
             "      --json           one JSON object\n"
             "      --root DIR       look for the system's files below DIR: of an image\n",
     .daemon = WHARF_CLI_DAEMON_MUST,

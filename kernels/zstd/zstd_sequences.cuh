@@ -220,7 +220,6 @@ WHARF_DEVICE uint32_t take_batch(state &st, sequences &q)
     uint32_t matches_end = end - literals_end;
     offsets_found offsets = find_offsets(st, v.offset, n_literals > 0, n);
     mine.begin = end - n_literals - match_length;
-    mine.n_literals = n_literals;
     mine.distance = offsets.distance;
     mine.room = q.room - (matches_end - match_length);
     is_good &= (literals_end <= q.end - (st.n_out + q.room)) & (matches_end <= q.room) &
@@ -230,6 +229,7 @@ WHARF_DEVICE uint32_t take_batch(state &st, sequences &q)
     uint32_t n_good = wrong ? first_lane(wrong) : WARP_LANES;
     if (n_good == 0)
         return 0;
+    mine.n_literals = lane < n_good ? n_literals : 0;
     mine.length = lane < n_good ? n_literals + match_length : 0;
     uint32_t total = uniform(shfl(end, n_good - 1));
     uint32_t n_matched = uniform(shfl(matches_end, n_good - 1));

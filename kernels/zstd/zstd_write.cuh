@@ -24,7 +24,7 @@ constexpr uint32_t LONG_MATCH = 96, LONG_OVERLAP = 24;
 /* Of room there may be 2^17, but where there are literals. */
 constexpr uint32_t ROOM_NBITS = 17;
 
-/* One lane's sequence of a batch; of a lane without one the length is 0. */
+/* One lane's sequence of a batch; of a lane without one both lengths are 0. */
 struct sequence {
     uint32_t begin; /* its first byte, counted from the batch's first */
     uint32_t n_literals;

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib/tap.sh"
 set -o pipefail
 
-COMMANDS=(pack unpack cat test list index decode bench rans run status stats top ping drain help version)
+COMMANDS=(pack unpack cat test list index decode bench rans run status stats top ping drain doctor cdi help version)
 
 test_help_and_version() {
     "$WHARF" --version > out
@@ -56,7 +56,7 @@ EOS
 
 # They all listed --socket, which these refuse, and --threads.
 test_help_of_commands_without_a_daemon_names_none() {
-    for command in pack 'rans import' 'rans thin' 'rans info' 'rans encode'; do
+    for command in 'rans import' 'rans thin' 'rans info' 'rans encode'; do
         # shellcheck disable=SC2086 # a command of two words is two
         "$WHARF" $command --help > help
         expect_status 1 grep -E -- '--(socket|patience|embedded)|daemon' help
@@ -240,7 +240,6 @@ cat --engine turbo data
 cat --embedded --socket /run/x data
 cat --embedded --engine gpu data
 cat --patience 0 data
-pack --socket /run/x data
 pack --engine simt data
 status --embedded
 status -T 2
