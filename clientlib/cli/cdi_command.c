@@ -207,9 +207,9 @@ const struct wharf_cli_command wharf_cli_cdi = {
     .summary = "print what container engines give to clients",
     .usage = "[OPTION...]",
     .help = "Prints a specification of the Container Device Interface, for\n"
-            "/etc/cdi/wharf.json.  `podman run --device wharf.io/daemon=socket` then mounts\n"
-            "the socket's folder, read-only, and sets WHARF_SOCKET; `=all` mounts libwharf as\n"
-            "well.\n\n"
+            "/etc/cdi/wharf.json.  A container with the device wharf.io/daemon=socket then has\n"
+            "the socket's folder, read-only, and WHARF_SOCKET in its environment; with\n"
+            "wharf.io/daemon=all it has libwharf too.\n\n"
             "      --socket PATH    of the host; default " DEFAULT_SOCKET "\n"
             "      --target DIR     the folder in the container; default " DEFAULT_TARGET "\n"
             "      --library PATH   libwharf.so.0 of the host; default: the one installed\n"

@@ -90,8 +90,9 @@ class Terminal:
 
     def end(self):
         """Waits for the end; the exit status, as a shell's.  The terminal is as it was."""
-        status = self.leader.wait(wc.PATIENCE_S)
+        # It may wait for room in the terminal, before it looks for keys.
         self.read_until(re.escape(LEAVE))
+        status = self.leader.wait(wc.PATIENCE_S)
         while select.select([self.master], [], [], 0)[0]:
             self.shown += os.read(self.master, 65536)
         assert termios.tcgetattr(self.slave) == self.before, 'the terminal is not as it was'

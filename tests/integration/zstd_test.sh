@@ -26,22 +26,14 @@ test_levels_pack_and_unpack() {
     expect_status 2 "$WHARF" pack -c zstd -l 23 -o no.whr data 2> said
 }
 
-test_daemon_decodes_by_its_processors() {
+test_every_engine_of_the_daemon_decodes() {
     seq 1 60000 > data
     "$WHARF" pack -c zstd -o data.whr data
     start_daemon '[gpu]' 'engine = simt'
     "$WHARF" unpack --socket s -o - data.whr | cmp - data
-    "$WHARF" unpack --socket s --engine cpu -o - data.whr | cmp - data
-    "$WHARF" unpack --socket s --engine reference -o - data.whr | cmp - data
-}
-
-test_forced_gpu_is_refused_with_a_reason() {
-    seq 1 60000 > data
-    "$WHARF" pack -c zstd -o data.whr data
-    start_daemon '[gpu]' 'engine = simt'
-    expect_status 4 "$WHARF" unpack --socket s --engine simt -o out data.whr 2> said
-    grep -q 'the GPU has no decoder for this codec' said
-    [ ! -e out ]
+    for engine in cpu reference simt; do
+        "$WHARF" unpack --socket s --engine "$engine" -o - data.whr | cmp - data
+    done
 }
 
 test_single_streams() {

@@ -294,7 +294,10 @@ Test(wharfd_compress, source_that_is_rewritten_meanwhile_gives_a_good_stream)
     struct wharf *there = test_wharfd_open(&daemon, WHARF_ENGINE_AUTO, 0, 0);
     struct wharf *here = open_embedded();
     compress_what_changes(there);
+    /* Here the race is one of threads of one process, and on purpose. */
+#ifndef __SANITIZE_THREAD__
     compress_what_changes(here);
+#endif
     wharf_close(here);
     wharf_close(there);
     test_wharfd_finish(&daemon);
