@@ -45,6 +45,22 @@ WHARF_DEVICE void begin_hash(state &st)
     syncwarp();
 }
 
+/* One lane.  n bytes, 4 or 8, from any address. */
+WHARF_DEVICE uint64_t load_few(const uint8_t *p, unsigned n)
+{
+    uint64_t v = 0;
+    for (unsigned k = 0; k < n; k++)
+        v |= (uint64_t)load(p + k) << 8 * k;
+    return v;
+}
+
+/* One lane.  8 bytes of the output, from any address.  Aligned words end up to 7 bytes behind them:
+ * at the end of the output's room it goes byte by byte. */
+WHARF_DEVICE uint64_t load_output(const state &st, uint32_t at)
+{
+    return st.out_avail - at >= 15 ? load_8(st.out + at, st.out) : load_few(st.out + at, 8);
+}
+
 /* collective.  Adds the whole stripes of the output so far, which is there (syncwarp). */
 WHARF_DEVICE void add_hash(state &st)
 {
@@ -55,8 +71,7 @@ WHARF_DEVICE void add_hash(state &st)
         uint32_t n = n_stripes - first < 8 ? n_stripes - first : 8;
         uint64_t product = 0;
         if (lane_id() < 4 * n)
-            product = load_8(st.out + st.hashed + STRIPE_NBYTES * first + 8 * lane_id(), st.out) *
-                      PRIME_2;
+            product = load_output(st, st.hashed + STRIPE_NBYTES * first + 8 * lane_id()) * PRIME_2;
         for (uint32_t k = 0; k < n; k++)
             sum = mix(sum, shfl(product, 4 * k + (lane_id() & 3)));
     }
@@ -64,15 +79,6 @@ WHARF_DEVICE void add_hash(state &st)
     if (lane_id() < 4)
         store(&st.keep->sums[lane_id()], sum);
     syncwarp();
-}
-
-/* One lane.  n bytes, 4 or 8, from any address. */
-WHARF_DEVICE uint64_t load_few(const uint8_t *p, unsigned n)
-{
-    uint64_t v = 0;
-    for (unsigned k = 0; k < n; k++)
-        v |= (uint64_t)load(p + k) << 8 * k;
-    return v;
 }
 
 /* collective.  The low half of the checksum of all the frame's output, which is there. */

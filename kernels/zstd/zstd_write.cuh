@@ -155,8 +155,9 @@ WHARF_DEVICE void move_down(uint8_t *out, uint32_t to, uint32_t from, uint32_t n
         store(out + to + lane_id(), byte);
     syncwarp();
     uint32_t done = head;
-    for (; n - done >= 8;) {
-        uint32_t n_words = (n - done) / 8 < WARP_LANES ? (n - done) / 8 : WARP_LANES;
+    /* Eight bytes are loaded by aligned words, which end up to 7 bytes behind them. */
+    while (n - done >= 15) {
+        uint32_t n_words = (n - done - 7) / 8 < WARP_LANES ? (n - done - 7) / 8 : WARP_LANES;
         uint64_t word = 0;
         if (lane_id() < n_words)
             word = load_8(out + from + done + 8 * lane_id(), out);
