@@ -207,7 +207,7 @@ const struct wharf_cli_command wharf_cli_cdi = {
     .summary = "print what container engines give to clients",
     .usage = "[OPTION...]",
     .help = "Prints a specification of the Container Device Interface, for\n"
-            "/etc/cdi/wharf.json.  A container with the device wharf.io/daemon=socket then has\n"
+            "/etc/cdi/wharf.json.  A container with the device wharf.io/daemon=socket has\n"
             "the socket's folder, read-only, and WHARF_SOCKET in its environment; with\n"
             "wharf.io/daemon=all it has libwharf too.\n\n"
             "      --socket PATH    of the host; default " DEFAULT_SOCKET "\n"
