@@ -168,7 +168,7 @@ $(DAEMON): $(call obj,daemon/wharfd.c) $(DAEMON_A) $(ENCODING_LIB)
 	$(call program,$(LIBS) $(DAEMON_LIBS))
 
 ifeq ($(VARIANT),tsan)
-# Coroutines are nothing for the thread sanitizer: the front's threads are tested with the release's.
+# Coroutines are nothing for the thread sanitizer: the core's threads are tested with the release's.
 $(SIMT_WORKER): FORCE
 	@mkdir -p $(@D)
 	+$(Q)$(MAKE) VARIANT=release build/release/wharfd-simt

@@ -17,13 +17,13 @@
 #include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/notify.h"
-#include "daemon/control/gate.h"
+#include "daemon/control/fd_filter.h"
 #include "daemon/control/server.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
+#include "daemon/disposable/closer_process.h"
+#include "daemon/disposable/fd_filter_protocol.h"
 #include "daemon/disposable/file_main.h"
-#include "daemon/disposable/gate_protocol.h"
 #include "daemon/disposable/owner_lookup.h"
-#include "daemon/disposable/undertaker.h"
 #include "daemon/wharfd_check.h"
 #include "daemon/wharfd_options.h"
 #include "daemon/wharfd_reload.h"
@@ -67,27 +67,27 @@ static void on_status(struct wharf_timer *timer)
     wharf_timer_set(daemon->server.loop, timer, wharf_now_ns() + STATUS_NS, on_status);
 }
 
-static uint64_t busy_since(const struct wharf_front *front)
+static uint64_t busy_since(const struct wharf_core *core)
 {
-    uint64_t first_ns = front->backend->ops->busy_since(front->backend);
+    uint64_t first_ns = core->backend->ops->busy_since(core->backend);
 
-    for (uint32_t i = 0; i < front->fleet.n_gpus; i++) {
-        uint64_t gpu_ns = front->fleet.gpus[i].busy_since_ns;
+    for (uint32_t i = 0; i < core->fleet.n_gpus; i++) {
+        uint64_t gpu_ns = core->fleet.gpus[i].busy_since_ns;
         first_ns = gpu_ns < first_ns ? gpu_ns : first_ns;
     }
     return first_ns;
 }
 
-/* The loop turns, the front lock can be had, and no worker hangs: the daemon is alive. */
+/* The loop turns, the core lock can be had, and no worker hangs: the daemon is alive. */
 static void on_watchdog(struct wharf_timer *timer)
 {
     struct daemon *daemon = WHARF_LIST_ENTRY(timer, struct daemon, watchdog);
     struct wharf_server *server = &daemon->server;
     uint64_t now_ns = wharf_now_ns();
 
-    wharf_front_enter(&server->front);
-    uint64_t since_ns = busy_since(&server->front);
-    wharf_front_leave(&server->front);
+    wharf_core_enter(&server->core);
+    uint64_t since_ns = busy_since(&server->core);
+    wharf_core_leave(&server->core);
     if (since_ns == WHARF_NEVER || now_ns < since_ns ||
         now_ns - since_ns < server->config.stuck_timeout_ns)
         wharf_notify_alive();
@@ -214,7 +214,7 @@ static int run(struct daemon *daemon, struct wharf_config *config)
     if (getenv("NOTIFY_SOCKET"))
         on_status(&daemon->status);
     wharf_log(WHARF_LOG_NOTICE, NULL, "wharfd %s serves with %u CPU workers, by %s", WHARF_VERSION,
-              (unsigned)server->front.workers.n_workers,
+              (unsigned)server->core.workers.n_workers,
               wharf_loop_kind(server->loop) == WHARF_LOOP_URING ? "io_uring" : "epoll");
     server->on_promised = on_promised;
     tell_ready(daemon);
@@ -302,12 +302,12 @@ int main(int argc, char **argv)
     struct wharf_options_line options;
 
     /* How the daemon calls itself; nobody else has a reason to. */
-    if (argc == 4 && strcmp(argv[1], "--gate") == 0)
-        return wharf_gate_main(atoi(argv[2]), (pid_t)atoi(argv[3]));
+    if (argc == 4 && strcmp(argv[1], "--fd-filter") == 0)
+        return wharf_fd_filter_main(atoi(argv[2]), (pid_t)atoi(argv[3]));
     if (argc == 4 && strcmp(argv[1], "--io") == 0)
         return wharf_file_main(atoi(argv[2]), (pid_t)atoi(argv[3]));
-    if (argc == 4 && strcmp(argv[1], "--undertaker") == 0)
-        return wharf_undertaker_main(atoi(argv[2]), atoi(argv[3]));
+    if (argc == 4 && strcmp(argv[1], "--closer") == 0)
+        return wharf_closer_main(atoi(argv[2]), atoi(argv[3]));
     if (argc == 4 && strcmp(argv[1], "--owners") == 0)
         return wharf_owner_main(atoi(argv[2]), (pid_t)atoi(argv[3]));
     if (wharf_options_parse(argc, argv, &options) < 0)

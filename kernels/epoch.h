@@ -11,7 +11,7 @@
  *     ops->open(&config, &epoch)          once: memory is allocated, nothing runs
  *     ops->map_host(...)                  for each region that items name, now or later
  *     for (;;) {
- *         until woken by the front, or while wharf_work_must_start(&queue):
+ *         until woken by the core, or while wharf_work_must_start(&queue):
  *             sleep
  *         ops->start(epoch)               a kernel runs now, if none did
  *         ops->wait(epoch)                until it has left

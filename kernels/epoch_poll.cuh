@@ -55,7 +55,7 @@ struct poller {
 WHARF_DEVICE poll_look poll_words(const epoch_params &p, const poller &own)
 {
     uint32_t lane = lane_id();
-    uint32_t *from = lane == 28   ? &p.queue.front->tail
+    uint32_t *from = lane == 28   ? &p.queue.core->tail
                      : lane == 29 ? &p.queue.worker->quit
                                   : &p.control->n_done;
     uint64_t pair = 0;
@@ -105,7 +105,7 @@ WHARF_DEVICE void take_cancels(const epoch_params &p, poller &own, uint32_t canc
     fence_system(); /* the load of the tail, before those of the cancels */
     if (lane_id() < n) {
         const wharf_work_cancel *from =
-            &p.queue.front->cancels[(own.cancel_head + lane_id()) & (WHARF_WORK_N_CANCELS - 1)];
+            &p.queue.core->cancels[(own.cancel_head + lane_id()) & (WHARF_WORK_N_CANCELS - 1)];
         uint64_t word = load_shared_with_host(reinterpret_cast<const uint64_t *>(from));
         uint32_t slot = (uint32_t)word & (p.queue.n_entries - 1);
         store_shared_by_device(&p.slots[slot].cancelled, word);
@@ -362,7 +362,7 @@ WHARF_DEVICE void take_look(const epoch_params &p, poller &own, const poll_look 
 WHARF_DEVICE bool leave_if_still_idle(const epoch_params &p, const poller &own)
 {
     tell_state(p, WHARF_WORK_LEAVING);
-    /* Orders the store of LEAVING before the loads of the tails: the front orders its stores of
+    /* Orders the store of LEAVING before the loads of the tails: the core orders its stores of
      * the tails before its load of the state, so one of us sees what the other did. */
     fence_system_total();
     syncwarp();

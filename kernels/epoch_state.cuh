@@ -22,7 +22,7 @@
 #define WHARF_KERNELS_EPOCH_STATE_CUH
 
 #include "kernels/epoch.h"
-#include "kernels/epoch_turnstile.cuh"
+#include "kernels/epoch_admission.cuh"
 #include "kernels/kernel_shape.cuh"
 #include "kernels/work_queue.h"
 #include "kernels/work_queue_ops.h"
@@ -48,7 +48,7 @@ struct epoch_control {
     uint32_t n_to_move;              /* likewise */
     alignas(128) uint32_t n_tickets; /* drawn; as many as tasks when an epoch begins */
     alignas(128) uint32_t n_left;    /* warps that have gone */
-    turnstile out;                   /* to the host's memory */
+    ordered_admission out;           /* to the host's memory */
     /* The polling warp's, from one epoch to the next. */
     alignas(128) uint32_t head;
     uint32_t cancel_head;

@@ -327,11 +327,11 @@ WHARF_DEVICE verdict take_out(const epoch_params &p, const Team &team, const epo
                               const verdict &v, bool to_host, const output_way &way)
 {
     uint32_t most = to_host ? uniform(most_teams<Team>(p.most_out)) : 0;
-    enter_turnstile(&p.control->out, most, stop_of(slot));
+    enter_in_order(&p.control->out, most, stop_of(slot));
     bool stopped = is_cancelled(slot);
     if (to_host && !stopped)
         team.copy_out(way.to, way.from, v.out_nbytes);
-    pass_turnstile(&p.control->out, most);
+    leave_in_order(&p.control->out, most);
     return stopped ? bad(WHARF_CANCELLED, WHARF_REASON_NONE, 0) : v;
 }
 

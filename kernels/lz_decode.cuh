@@ -4,7 +4,7 @@
  * snappy tell only what their sequences look like.
  *
  * Most sequences are found and written up to 32 at a time (lz_find.cuh, lz_write.cuh).  One that is
- * not fit for a batch, or not in order, is taken alone, by all lanes alike: the careful path, which
+ * not fit for a batch, or not in order, is taken alone, by all lanes alike: the exact path, which
  * alone judges.
  *
  * A Format has

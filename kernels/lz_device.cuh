@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lz_device.cuh: what the careful paths of the device decoders of lz4 and snappy have in common;
+ * lz_device.cuh: what the exact paths of the device decoders of lz4 and snappy have in common;
  * the counterpart of encoders/lz_copy.h.
  */
 #ifndef WHARF_KERNELS_LZ_DEVICE_CUH
@@ -20,7 +20,7 @@ using input = input_stream<512>;
 constexpr uint32_t STOPPED = 0xffff;
 
 /* Turns of a decoder's loop, each of some microseconds, between two looks at whether it is to stop:
- * a look is most of one.  What a turn of the careful path may take beyond that is cut as well. */
+ * a look is most of one.  What a turn of the exact path may take beyond that is cut as well. */
 constexpr uint32_t TURNS_BETWEEN_LOOKS = 16;
 constexpr uint32_t BYTES_BETWEEN_LOOKS = 1 << 18;
 
@@ -32,7 +32,7 @@ constexpr uint32_t TURN_STEPS = 8;
 
 /* A stream under way.  The same in all lanes. */
 struct stream {
-    input in; /* of what the careful path reads */
+    input in; /* of what the exact path reads */
     output_stream out;
     step_counter steps;
     const stop_word *stop; /* in shared memory */

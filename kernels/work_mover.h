@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * work_mover.h: the worker's part in items whose output was built in staging memory: copies it
- * by the engine's copy engine and completes the items towards the front.
+ * by the engine's copy engine and completes the items towards the core.
  *
  * One thread uses it, the one that calls the engine's move and moved.  A copy costs one to two
  * microseconds of the thread's time whatever its size.
@@ -26,7 +26,7 @@ void wharf_work_mover_free(struct wharf_work_mover *mover);
 
 /*
  * wharf_work_mover_step: begins copies for what has come, and completes what was copied.  Does not
- * wait.  *ret_n_posted, if not NULL, is how many items it completed: for those the front may have
+ * wait.  *ret_n_posted, if not NULL, is how many items it completed: for those the core may have
  * to be woken.  Returns 1 if there was something to do or copies are under way, 0 if not, or -errno
  * as the engine gave it.
  */

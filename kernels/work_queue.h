@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * work_queue.h: the memory between the front and an epoch kernel; C and C++, host and device.
+ * work_queue.h: the memory between the core and an epoch kernel; C and C++, host and device.
  *
- * The front makes it, one for each worker process and never used again after that one's death:
+ * The core makes it, one for each worker process and never used again after that one's death:
  * a memfd of wharf_work_queue_nbytes(n_entries) zeroed bytes.  The worker maps it too and makes it
- * reachable for the kernel, which polls it: so the front's stores are the hand-over, and no
+ * reachable for the kernel, which polls it: so the core's stores are the hand-over, and no
  * process stands between.  work_queue_ops.h has both host sides' steps.
  *
- *        0   struct wharf_work_front      tails and the ring of cancels       the front writes
+ *        0   struct wharf_work_core      tails and the ring of cancels       the core writes
  *     1024   struct wharf_work_kernel     state, head, beat                   the kernel writes
  *     2048   struct wharf_work_worker     quit, park                          the worker writes
- *     4096   struct wharf_work_item       n_entries: what is to be done       the front writes
- *            struct wharf_work_completion n_entries: done, for the front      the kernel writes
+ *     4096   struct wharf_work_item       n_entries: what is to be done       the core writes
+ *            struct wharf_work_completion n_entries: done, for the core      the kernel writes
  *            struct wharf_work_completion n_entries: to be moved, for the
  *                                         worker (WHARF_WORK_TO_STAGING)      the kernel writes
- *            struct wharf_work_completion n_entries: moved, for the front     the worker writes
+ *            struct wharf_work_completion n_entries: moved, for the core     the worker writes
  *
  * A resident kernel writes the words marked so; between two kernels the worker writes `state`, and
  * only it starts kernels, so each word has one writer at any time.
  *
  * INDICES are free-running 32-bit counters that wrap; the entry of index i is number i mod
- * n_entries, a power of two.  Items end in any order.  The front may use the place of item i
+ * n_entries, a power of two.  Items end in any order.  The core may use the place of item i
  * again when it has item i's completion, from whichever of its two rings; so there are never
  * more than n_entries items under way, and no ring of completions can overflow.
  *
  * PLACES ARE PASSED BY.  An item that takes long must not keep all that come behind it waiting when
- * the indices have come round to its place.  So the front can give an index to nothing: PASS, of
+ * the indices have come round to its place.  So the core can give an index to nothing: PASS, of
  * which the kernel touches no slot, makes no task and writes no completion.  It stands in the place
  * of the item that is under way, whose slot on the device stays as it is.  It may be written there
  * when the kernel's `head` says that the item was taken, and changes its opcode and its tags alone,
@@ -33,7 +33,7 @@
  * items that want some in a row.  No item is passed by more than WHARF_WORK_MOST_PASSED indices
  * later: the words by which a kernel's warps find slots have 26 bits of an index.
  *
- * ITEMS, front to kernel: stores of the item, then tail (release).  A kernel that has loaded the
+ * ITEMS, core to kernel: stores of the item, then tail (release).  A kernel that has loaded the
  * tail (acquire, system scope) loads the item, once, into its own memory.  Or it does not wait for
  * the tail first: the last word of each of an item's four quads of 16 bytes is a tag, the item's
  * index + 1, and is stored after the quad's other words.  A kernel loads the tail and the quads
@@ -55,14 +55,14 @@
  * x86 processor's loads keep their order as well.  Nothing promises the same of other processors:
  * there the tags are not to be used as they are here, see n_whole in epoch_poll.cuh.
  *
- * ADDRESSES in items are the device's own.  The worker tells the front the device address of each
+ * ADDRESSES in items are the device's own.  The worker tells the core the device address of each
  * region when it has mapped and registered it (for the whole region one contiguous range), and
- * the front adds the offset, after its check against the region's size.  No kernel looks up
+ * the core adds the offset, after its check against the region's size.  No kernel looks up
  * anything in a table, and an address is good for as long as the worker lives.
  *
- * STATE and wake-ups.  The front publishes items or cancels, fences, loads `state` and wakes the
+ * STATE and wake-ups.  The core publishes items or cancels, fences, loads `state` and wakes the
  * worker unless it is RUNNING.  A kernel that has nothing to do stores LEAVING, fences, loads the
- * tails again, and goes on if something is there (RUNNING), else goes (OUT): then the front's next
+ * tails again, and goes on if something is there (RUNNING), else goes (OUT): then the core's next
  * publication wakes the worker, which starts a kernel.  A kernel that goes though there is or may
  * be more (parked, or its longest stay is over) stores OUT_MORE, and the worker looks after that by
  * itself.  models/epoch.pml shows that nothing is overlooked,
@@ -110,7 +110,7 @@ enum wharf_work_output {
     /* dst is device memory, an importer's for example: built in place. */
     WHARF_WORK_TO_DEVICE = 1,
     /* dst is memory of the host: built in `staging` (device memory of dst_nbytes, given by the
-     * front); the worker's copy engine takes it to dst and the worker completes it.  What fails
+     * core); the worker's copy engine takes it to dst and the worker completes it.  What fails
      * or is cancelled before is completed by the kernel. */
     WHARF_WORK_TO_STAGING = 2,
 };
@@ -167,7 +167,7 @@ struct wharf_work_cancel {
  * Words of different writers, and words that different readers wait for, are 128 bytes apart.
  * A kernel's look at the two tails is one load of 8 bytes.
  */
-struct wharf_work_front {
+struct wharf_work_core {
     uint32_t tail;        /* items published */
     uint32_t cancel_tail; /* cancels published */
     uint8_t pad_1[120];
@@ -251,10 +251,10 @@ WHARF_WORK_AT(wharf_work_completion, part, 56);
 WHARF_WORK_AT(wharf_work_completion, serial_3, 60);
 WHARF_WORK_SIZE(wharf_work_completion, WHARF_WORK_ENTRY_NBYTES);
 
-WHARF_WORK_AT(wharf_work_front, tail, 0);
-WHARF_WORK_AT(wharf_work_front, cancel_tail, 4);
-WHARF_WORK_AT(wharf_work_front, cancels, 128);
-WHARF_WORK_SIZE(wharf_work_front, 1024);
+WHARF_WORK_AT(wharf_work_core, tail, 0);
+WHARF_WORK_AT(wharf_work_core, cancel_tail, 4);
+WHARF_WORK_AT(wharf_work_core, cancels, 128);
+WHARF_WORK_SIZE(wharf_work_core, 1024);
 WHARF_WORK_AT(wharf_work_kernel, state, 0);
 WHARF_WORK_AT(wharf_work_kernel, head, 128);
 WHARF_WORK_AT(wharf_work_kernel, cancel_head, 132);
@@ -295,13 +295,13 @@ static inline uint64_t wharf_work_large_nbytes(uint32_t src_nbytes, uint32_t dst
 
 /* The pieces of a queue in one process's mapping of it, or by the device's addresses. */
 struct wharf_work_queue {
-    struct wharf_work_front *front;
+    struct wharf_work_core *core;
     struct wharf_work_kernel *kernel;
     struct wharf_work_worker *worker;
     struct wharf_work_item *items;
-    struct wharf_work_completion *done;    /* kernel to front */
+    struct wharf_work_completion *done;    /* kernel to core */
     struct wharf_work_completion *to_move; /* kernel to worker */
-    struct wharf_work_completion *moved;   /* worker to front */
+    struct wharf_work_completion *moved;   /* worker to core */
     uint32_t n_entries;
 };
 
@@ -311,7 +311,7 @@ static inline struct wharf_work_queue wharf_work_queue_at(void *memory, uint32_t
     char *at = (char *)memory;
     struct wharf_work_queue queue;
 
-    queue.front = (struct wharf_work_front *)(void *)at;
+    queue.core = (struct wharf_work_core *)(void *)at;
     queue.kernel = (struct wharf_work_kernel *)(void *)(at + 1024);
     queue.worker = (struct wharf_work_worker *)(void *)(at + 2048);
     queue.items = (struct wharf_work_item *)(void *)(at + WHARF_WORK_ITEMS_OFFSET);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * work_queue_ops.h: the steps of the front and of the worker on a work queue; C and C++.
+ * work_queue_ops.h: the steps of the core and of the worker on a work queue; C and C++.
  *
  * The layout and the rules are in work_queue.h; models/epoch.pml has the steps of waking and
  * leaving, under the same names, for the model checker.  One thread at a time uses a struct here.
@@ -16,7 +16,7 @@
 /* Shared entries are only ever seen as words of this type. */
 typedef uint64_t __attribute__((may_alias)) wharf_work_word;
 
-/* ---- the front: items and cancels ---------------------------------------------------------- */
+/* ---- the core: items and cancels ---------------------------------------------------------- */
 
 struct wharf_work_submitter {
     struct wharf_work_queue queue;
@@ -132,7 +132,7 @@ static inline int wharf_work_withdraw(struct wharf_work_submitter *submitter, ui
     if (submitter->cancel_tail - head >= WHARF_WORK_N_CANCELS)
         return 0;
     struct wharf_work_cancel cancel = {item, attempt};
-    wharf_work_word *to = (wharf_work_word *)&submitter->queue.front
+    wharf_work_word *to = (wharf_work_word *)&submitter->queue.core
                               ->cancels[submitter->cancel_tail & (WHARF_WORK_N_CANCELS - 1)];
     uint64_t word;
     memcpy(&word, &cancel, sizeof(word));
@@ -147,14 +147,14 @@ static inline int wharf_work_withdraw(struct wharf_work_submitter *submitter, ui
  */
 static inline int wharf_work_publish(struct wharf_work_submitter *submitter)
 {
-    struct wharf_work_front *front = submitter->queue.front;
+    struct wharf_work_core *core = submitter->queue.core;
 
     if (submitter->tail == submitter->published &&
         submitter->cancel_tail == submitter->cancel_published)
         return 0;
     /* Orders the stores of items and cancels before those of the tails. */
-    __atomic_store_n(&front->tail, submitter->tail, __ATOMIC_RELEASE);
-    __atomic_store_n(&front->cancel_tail, submitter->cancel_tail, __ATOMIC_RELEASE);
+    __atomic_store_n(&core->tail, submitter->tail, __ATOMIC_RELEASE);
+    __atomic_store_n(&core->cancel_tail, submitter->cancel_tail, __ATOMIC_RELEASE);
     submitter->published = submitter->tail;
     submitter->cancel_published = submitter->cancel_tail;
     /* Orders the stores of the tails before the load of the state.  Without it the tails may
@@ -165,7 +165,7 @@ static inline int wharf_work_publish(struct wharf_work_submitter *submitter)
     return WHARF_WORK_STATE_OF(state) != WHARF_WORK_RUNNING;
 }
 
-/* ---- completions: the front has one of these for `done` and one for `moved`, the worker one
+/* ---- completions: the core has one of these for `done` and one for `moved`, the worker one
  * for `to_move` ------------------------------------------------------------------------------ */
 
 struct wharf_work_reaper {
@@ -247,19 +247,19 @@ static inline uint32_t wharf_work_begin_epoch(const struct wharf_work_queue *que
 /* wharf_work_pending: items and cancels that no kernel has taken. */
 static inline uint32_t wharf_work_pending(const struct wharf_work_queue *queue)
 {
-    return __atomic_load_n(&queue->front->tail, __ATOMIC_ACQUIRE) -
+    return __atomic_load_n(&queue->core->tail, __ATOMIC_ACQUIRE) -
            __atomic_load_n(&queue->kernel->head, __ATOMIC_RELAXED) +
-           __atomic_load_n(&queue->front->cancel_tail, __ATOMIC_ACQUIRE) -
+           __atomic_load_n(&queue->core->cancel_tail, __ATOMIC_ACQUIRE) -
            __atomic_load_n(&queue->kernel->cancel_head, __ATOMIC_RELAXED);
 }
 
 /*
- * wharf_work_must_start: whether a kernel left something undone, of which the front will not
+ * wharf_work_must_start: whether a kernel left something undone, of which the core will not
  * speak again.  To be asked after wait().
  */
 static inline int wharf_work_must_start(const struct wharf_work_queue *queue)
 {
-    /* Orders the load of the state before those of the tails: the front, which loaded RUNNING
+    /* Orders the load of the state before those of the tails: the core, which loaded RUNNING
      * after its stores of the tails, did so before the kernel stored OUT_MORE. */
     uint32_t state = __atomic_load_n(&queue->kernel->state, __ATOMIC_ACQUIRE);
 
@@ -293,7 +293,7 @@ static inline void wharf_work_poster_init(struct wharf_work_poster *poster, void
 }
 
 /*
- * wharf_work_post: completes an item towards the front: the completion as the kernel gave it (its
+ * wharf_work_post: completes an item towards the core: the completion as the kernel gave it (its
  * serials are set here), when the output is where it belongs.
  */
 static inline void wharf_work_post(struct wharf_work_poster *poster,
@@ -313,7 +313,7 @@ static inline void wharf_work_post(struct wharf_work_poster *poster,
     }
 }
 
-/* wharf_work_item_at: the worker's copy of an item under way, as the front wrote it. */
+/* wharf_work_item_at: the worker's copy of an item under way, as the core wrote it. */
 static inline struct wharf_work_item wharf_work_item_at(const struct wharf_work_queue *queue,
                                                         uint32_t index)
 {

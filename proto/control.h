@@ -41,7 +41,7 @@ static inline enum wharf_packet wharf_packet_kind(size_t nbytes)
 /* ---- messages ------------------------------------------------------------------------------ */
 
 /*
- * Where a message is unpacked.  Memory is handed out from the front and never given back, so that
+ * Where a message is unpacked.  Memory is handed out from the core and never given back, so that
  * what a packet can cost is bounded by this size, whatever is in it: a packet full of statistics
  * takes about a third of it.
  */

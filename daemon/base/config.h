@@ -96,7 +96,7 @@ struct wharf_config {
     uint64_t io;                       /* enum wharf_config_io */
     uint64_t hello_timeout_ns;
     uint64_t unread_timeout_ns;
-    uint64_t gate_timeout_ns;
+    uint64_t fd_filter_timeout_ns;
     uint64_t file_timeout_ns;
     uint64_t drain_timeout_ns;
     uint64_t stuck_timeout_ns;
@@ -181,10 +181,10 @@ struct wharf_quota wharf_config_quota_of(const struct wharf_config *config, cons
 const struct wharf_config_quota *wharf_config_tenant(const struct wharf_config *config,
                                                      const char *tenant);
 
-/* How long a tenant's descriptors are not looked at after some have hung gates. */
+/* How long a tenant's descriptors are not looked at after some have hung filters. */
 static inline uint64_t wharf_config_barred_ns(const struct wharf_config *config)
 {
-    return 30 * config->gate_timeout_ns;
+    return 30 * config->fd_filter_timeout_ns;
 }
 
 /* Prints a configuration file with every setting, its meaning, its limits and its default. */

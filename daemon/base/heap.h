@@ -4,7 +4,7 @@
  *
  * The nodes lie in the elements, so nothing is allocated.  Inserting a node and removing any takes
  * logarithmic time, each single time: keys are clients' deadlines, and the heap is used under the
- * front lock.
+ * core lock.
  */
 #ifndef WHARF_DAEMON_BASE_HEAP_H
 #define WHARF_DAEMON_BASE_HEAP_H

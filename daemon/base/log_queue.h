@@ -2,7 +2,7 @@
 /*
  * log_queue.h: messages on their way from the threads of the daemon to the one that writes them.
  *
- * A ring of fixed size, without a lock: a thread that logs may hold the front lock, so it never
+ * A ring of fixed size, without a lock: a thread that logs may hold the core lock, so it never
  * waits.  Each slot has a turn.  With n slots, message number p goes to slot p % n:
  *
  *     turn == p       the slot is free for message p

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 /*
- * wharf_spawn_self: runs this program as `role` (--gate, --undertaker or --owners), which is told
+ * wharf_spawn_self: runs this program as `role` (--fd-filter, --closer or --owners), which is told
  * the number of `fd` and the id of this process.  It inherits that descriptor and `kept`, under the
  * numbers that they have here, where they stay the caller's; and the environment.  Returns 0 or
  * -errno.

@@ -14,9 +14,9 @@
 #include "daemon/control/server.h"
 #include "daemon/control/server_reap.h"
 #include "daemon/core/tenant.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/session_end.h"
-#include "daemon/disposable/undertaker.h"
+#include "daemon/disposable/closer_process.h"
 
 struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *connection,
                                                 int error)
@@ -34,7 +34,7 @@ struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *c
 static void doom(struct wharf_connection *connection)
 {
     if (!wharf_list_is_linked(&connection->doom_link))
-        wharf_list_append(&connection->server->doomed, &connection->doom_link);
+        wharf_list_append(&connection->server->closing, &connection->doom_link);
 }
 
 /* The same where it is the daemon that cannot. */
@@ -71,7 +71,7 @@ static void update(struct wharf_connection *connection)
 }
 
 /* These may last; how long statistics do is up to the daemon alone. */
-#define LIMITED_HOLDS ((LONG_HOLDS & ~WHARF_HOLD_STATS) | WHARF_HOLD_GATE)
+#define LIMITED_HOLDS ((LONG_HOLDS & ~WHARF_HOLD_STATS) | WHARF_HOLD_FD_FILTER)
 
 /* Its client, if it lives, has done nothing that it would lose its arena for. */
 static void on_unread(struct wharf_timer *timer)
@@ -151,7 +151,8 @@ static void connection_free(struct wharf_connection *connection)
     wharf_timer_clear(server->loop, &connection->unread_timer);
     wharf_list_remove(&connection->link);
     wharf_list_remove(&connection->tenant_link);
-    wharf_undertaker_take(server->undertaker, connection->fd, connection->tenant, &connection->use);
+    wharf_closer_process_take(server->closer_process, connection->fd, connection->tenant,
+                              &connection->use);
     free(connection->unsent);
     free(connection);
     server->n_connections--;
@@ -177,9 +178,9 @@ void wharf_connection_end(struct wharf_connection *connection, bool by_client)
     wharf_loop_remove(server->loop, &connection->source);
     if (by_client) {
         session->regions[0].segment.empty = true;
-        wharf_front_forfeit_session(&server->front, session);
+        wharf_core_revoke_session(&server->core, session);
     }
-    wharf_front_kill_session(&server->front, session);
+    wharf_core_kill_session(&server->core, session);
 }
 
 void wharf_connection_session_free(struct wharf_connection *connection)
@@ -206,18 +207,18 @@ void wharf_connection_refuse(struct wharf_connection *connection, int error, con
                      connection->name[0] ? connection->name : "a client", (int)connection->pid,
                      connection->last_text);
     if (error != EDQUOT) {
-        wharf_front_enter(&connection->server->front);
+        wharf_core_enter(&connection->server->core);
         connection->tenant->stats.n_broken++;
-        wharf_front_leave(&connection->server->front);
+        wharf_core_leave(&connection->server->core);
     }
     wharf_connection_end(connection, true);
 }
 
 int wharf_connection_is_over(struct wharf_connection *connection, enum wharf_limit limit)
 {
-    wharf_front_enter(&connection->server->front);
+    wharf_core_enter(&connection->server->core);
     wharf_tenant_count_refusal(connection->tenant, limit);
-    wharf_front_leave(&connection->server->front);
+    wharf_core_leave(&connection->server->core);
     return EDQUOT;
 }
 
@@ -228,7 +229,7 @@ void wharf_connection_part(struct wharf_connection *connection, const char *text
     wharf_connection_end(connection, false);
 }
 
-void wharf_connection_end_doomed(struct wharf_connection *connection)
+void wharf_connection_end_closing(struct wharf_connection *connection)
 {
     if (connection->is_given_up)
         wharf_connection_part(connection, "the daemon cannot go on with this connection: connect "

@@ -21,15 +21,15 @@ enum wharf_connection_state {
 
 /* Why a connection is not read from at present. */
 enum wharf_connection_hold {
-    WHARF_HOLD_GATE = 1 << 0,     /* the gate has its next packet */
-    WHARF_HOLD_SEND = 1 << 1,     /* a reply waits for room */
-    WHARF_HOLD_PROMISE = 1 << 2,  /* the daemon may not answer Hello yet */
-    WHARF_HOLD_DOORBELL = 1 << 3, /* it rings for nothing */
-    WHARF_HOLD_IMPORT = 1 << 4,   /* the GPU's worker has memory of it to import, or the process for
-                                     files a file to look at */
-    WHARF_HOLD_MODEL = 1 << 5,    /* its model is being made */
-    WHARF_HOLD_STATS = 1 << 6,    /* the statistics that it asked for are being made */
-    WHARF_HOLD_ROOM = 1 << 7,     /* its tenant is about to give back what it needs (room.h) */
+    WHARF_HOLD_FD_FILTER = 1 << 0, /* the filter has its next packet */
+    WHARF_HOLD_SEND = 1 << 1,      /* a reply waits for room */
+    WHARF_HOLD_PROMISE = 1 << 2,   /* the daemon may not answer Hello yet */
+    WHARF_HOLD_DOORBELL = 1 << 3,  /* it rings for nothing */
+    WHARF_HOLD_IMPORT = 1 << 4, /* the GPU's worker has memory of it to import, or the process for
+                                   files a file to look at */
+    WHARF_HOLD_MODEL = 1 << 5,  /* its model is being made */
+    WHARF_HOLD_STATS = 1 << 6,  /* the statistics that it asked for are being made */
+    WHARF_HOLD_ROOM = 1 << 7,   /* its tenant is about to give back what it needs (room.h) */
 };
 
 struct wharf_connection;
@@ -54,16 +54,16 @@ struct wharf_connection {
     bool is_over;                    /* it is over its tenant's quota, and waits or is reserved */
     const char *reserved_text; /* it has a reserved place (room.h): the limit that it is over */
     struct wharf_list link;
-    struct wharf_list tenant_link; /* in its tenant's list */
-    struct wharf_list gate_link;   /* in the gate's queue */
-    struct wharf_list doom_link;   /* in the server's list of those that cannot go on */
+    struct wharf_list tenant_link;    /* in its tenant's list */
+    struct wharf_list fd_filter_link; /* in the filter's queue */
+    struct wharf_list doom_link;      /* in the server's list of those that cannot go on */
     struct wharf_server *server;
     const struct wharf_connection_events *events;
     uint64_t number;
     int fd;
-    uint8_t state;     /* enum wharf_connection_state */
-    uint8_t holds;     /* bits of enum wharf_connection_hold */
-    uint8_t gate_kind; /* enum wharf_gate_kind: what its packet at the gate asks for */
+    uint8_t state;          /* enum wharf_connection_state */
+    uint8_t holds;          /* bits of enum wharf_connection_hold */
+    uint8_t fd_filter_kind; /* enum wharf_fd_filter_kind: what its packet at the filter asks for */
     uid_t uid;
     pid_t pid;
     bool is_operator; /* may drain the daemon */
@@ -85,7 +85,7 @@ struct wharf_connection {
     uint8_t *unsent; /* a reply that waits for room, or NULL */
     size_t unsent_nbytes;
     bool unsent_has_fds;                          /* the session's descriptors go with it */
-    bool is_given_up;                             /* doomed by no fault of its client's */
+    bool is_given_up;                             /* closing by no fault of its client's */
     char name[WHARF_CONTROL_MAX_NAME_NBYTES + 1]; /* what the program calls itself */
 };
 
@@ -127,7 +127,7 @@ void wharf_connection_part(struct wharf_connection *connection, const char *text
 void wharf_connection_end(struct wharf_connection *connection, bool by_client);
 
 /* Ends one of the server's list of those that cannot go on. */
-void wharf_connection_end_doomed(struct wharf_connection *connection);
+void wharf_connection_end_closing(struct wharf_connection *connection);
 
 /* Its session is free: the last step of ending. */
 void wharf_connection_session_free(struct wharf_connection *connection);
@@ -173,7 +173,7 @@ void wharf_connection_release_stats(struct wharf_connection *connection);
  * connection. */
 void wharf_connection_receive(struct wharf_connection *connection);
 
-/* It is about to end: gate, models, statistics and room forget it. */
+/* It is about to end: filter, models, statistics and room forget it. */
 void wharf_connection_forget(struct wharf_connection *connection);
 
 /* ---- control_requests.c -------------------------------------------------------------------- */
@@ -181,9 +181,9 @@ void wharf_connection_forget(struct wharf_connection *connection);
 /* Whether a request may come with a descriptor (it has to, then). */
 bool wharf_request_wants_fd(const Wharf__Request *request);
 
-/* enum wharf_gate_kind: what kind of descriptor a request that wants one does. */
-uint8_t wharf_request_gate_kind(const struct wharf_connection *connection,
-                                const Wharf__Request *request);
+/* enum wharf_fd_filter_kind: what kind of descriptor a request that wants one does. */
+uint8_t wharf_request_fd_filter_kind(const struct wharf_connection *connection,
+                                     const Wharf__Request *request);
 
 /* Carries out a request and sends its reply.  fd: what came with it, which stays the caller's; or
  * -errno: why it is not there. */

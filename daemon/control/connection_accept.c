@@ -16,8 +16,8 @@
 #include "daemon/control/room.h"
 #include "daemon/control/server.h"
 #include "daemon/core/tenant.h"
-#include "daemon/dispatch/front_lock.h"
-#include "daemon/disposable/undertaker.h"
+#include "daemon/dispatch/core_lock.h"
+#include "daemon/disposable/closer_process.h"
 
 /* What letting somebody in, or turning him away, takes of a processor, about: it is done in the
  * listener's turn, before anybody knows whose the connection is. */
@@ -37,7 +37,7 @@ static void turn_away(struct wharf_server *server, int fd, struct wharf_tenant *
     wharf_connection_say_last_words(&none);
     if (tenant)
         wharf_loop_charge(server->loop, tenant->loop_party, ACCEPT_NS);
-    wharf_undertaker_take(server->undertaker, fd, tenant, use);
+    wharf_closer_process_take(server->closer_process, fd, tenant, use);
 }
 
 /* All connections of a tenant are one party in the loop's turns. */
@@ -62,14 +62,14 @@ static int start(struct wharf_connection *connection)
 static struct wharf_tenant *find_tenant(struct wharf_server *server, const char *name,
                                         const char *group)
 {
-    struct wharf_tenants *tenants = &server->front.tenants;
+    struct wharf_tenants *tenants = &server->core.tenants;
 
-    wharf_front_enter(&server->front);
+    wharf_core_enter(&server->core);
     wharf_tenants_tidy(tenants, &server->config, wharf_now_ns(), MOST_TIDIED);
     struct wharf_tenant *tenant = wharf_tenants_get(tenants, name, &server->config);
     if (tenant && group)
         wharf_tenant_set_group(tenant, group, &server->config);
-    wharf_front_leave(&server->front);
+    wharf_core_leave(&server->core);
     return tenant;
 }
 
@@ -77,9 +77,9 @@ static void unpin(struct wharf_server *server, struct wharf_tenant *tenant)
 {
     if (!tenant)
         return;
-    wharf_front_enter(&server->front);
+    wharf_core_enter(&server->core);
     wharf_tenant_unref(tenant);
-    wharf_front_leave(&server->front);
+    wharf_core_leave(&server->core);
 }
 
 static const struct wharf_connection_events events = {
@@ -101,7 +101,7 @@ static struct wharf_connection *connection_new(struct wharf_server *server, int 
     connection->tenant = tenant;
     wharf_list_init(&connection->link);
     wharf_list_init(&connection->tenant_link);
-    wharf_list_init(&connection->gate_link);
+    wharf_list_init(&connection->fd_filter_link);
     wharf_list_init(&connection->doom_link);
     wharf_list_init(&connection->stats_link);
     return connection;

@@ -7,7 +7,7 @@
 #include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
 #include "daemon/cpu/cpu_here.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/intake.h"
 
 /* How often the ring of one is looked at that is not read from while its memory is imported, which
@@ -21,11 +21,11 @@ bool wharf_connection_look_at_ring(struct wharf_connection *connection, unsigned
 
     if (!connection->session || !wharf_session_ring_is_whole(connection->session))
         return false;
-    wharf_front_enter(&server->front);
-    bool was_needed = wharf_front_rung(&server->front, connection->session, n_wakes);
+    wharf_core_enter(&server->core);
+    bool was_needed = wharf_core_doorbell(&server->core, connection->session, n_wakes);
     if (was_needed && has_turn)
-        wharf_cpu_here_run(&server->front, &server->here);
-    wharf_front_leave(&server->front);
+        wharf_cpu_here_run(&server->core, &server->here);
+    wharf_core_leave(&server->core);
     return was_needed;
 }
 

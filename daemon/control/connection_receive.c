@@ -4,14 +4,14 @@
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/fd_filter.h"
 #include "daemon/control/file_requests.h"
-#include "daemon/control/gate.h"
 #include "daemon/control/model_requests.h"
 #include "daemon/control/room.h"
 #include "daemon/control/stats_maker.h"
 #include "daemon/core/session.h"
 #include "daemon/cpu/cpu_here.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/intake.h"
 
 /* Packets of one connection that are read before others have their turn. */
@@ -84,8 +84,8 @@ static void take_request(struct wharf_connection *connection, const struct look 
         return;
     if (wants_fd) {
         wharf_files_prepare(connection, request);
-        connection->gate_kind = wharf_request_gate_kind(connection, request);
-        wharf_gate_ask(server->gate, connection);
+        connection->fd_filter_kind = wharf_request_fd_filter_kind(connection, request);
+        wharf_fd_filter_ask(server->filter, connection);
         return;
     }
     read_packet(connection, 0);
@@ -165,7 +165,7 @@ void wharf_connection_receive(struct wharf_connection *connection)
 
 void wharf_connection_forget(struct wharf_connection *connection)
 {
-    wharf_gate_forget(connection->server->gate, connection);
+    wharf_fd_filter_forget(connection->server->filter, connection);
     wharf_files_forget(connection);
     wharf_model_forget(connection);
     wharf_stats_forget(connection);

@@ -22,8 +22,8 @@
 #include "daemon/core/session.h"
 #include "daemon/core/session_events.h"
 #include "daemon/core/tenant.h"
-#include "daemon/dispatch/front_lock.h"
-#include "daemon/disposable/gate_protocol.h"
+#include "daemon/dispatch/core_lock.h"
+#include "daemon/disposable/fd_filter_protocol.h"
 #include "daemon/placement/gpu_memory.h"
 #include "daemon/placement/gpu_spares.h"
 
@@ -32,11 +32,11 @@
 /* The engine of the GPU's worker, also while that is started again; AUTO: there is none. */
 static uint32_t gpu_engine(const struct wharf_connection *connection)
 {
-    struct wharf_front *front = &connection->server->front;
+    struct wharf_core *core = &connection->server->core;
 
-    wharf_front_enter(front);
-    uint32_t engine = front->fleet.gpu_engine;
-    wharf_front_leave(front);
+    wharf_core_enter(core);
+    uint32_t engine = core->fleet.gpu_engine;
+    wharf_core_leave(core);
     return engine;
 }
 
@@ -70,11 +70,11 @@ static void fill_limits(const struct wharf_connection *connection, Wharf__Limits
 /* Whether the GPU can have memory that a client made itself. */
 static bool may_import(const struct wharf_connection *connection)
 {
-    struct wharf_front *front = &connection->server->front;
+    struct wharf_core *core = &connection->server->core;
 
-    wharf_front_enter(front);
-    bool result = wharf_place_may_import(front);
-    wharf_front_leave(front);
+    wharf_core_enter(core);
+    bool result = wharf_place_may_import(core);
+    wharf_core_leave(core);
     return result;
 }
 
@@ -95,7 +95,7 @@ static void reply_hello(struct wharf_connection *connection, uint32_t id)
     fill_limits(connection, &limits);
     hello.version = WHARF_CONTROL_VERSION;
     hello.features = connection->features;
-    hello.generation = connection->server->front.generation;
+    hello.generation = connection->server->core.generation;
     hello.daemon_version = (char *)WHARF_VERSION;
     hello.n_codecs = WHARF_N_CODECS;
     hello.codecs = codecs;
@@ -195,14 +195,14 @@ static int check_queue(struct wharf_connection *connection, const Wharf__OpenQue
 }
 
 /* What the GPU's backend knows of it: a spare one, or one that it has to make ready. */
-static void add_arena(struct wharf_front *front, struct wharf_session *session)
+static void add_arena(struct wharf_core *core, struct wharf_session *session)
 {
     struct wharf_gpu_memory *memory = session->regions[0].memory;
 
     if (memory && wharf_list_is_linked(&memory->link))
-        wharf_gpu_memory_give(front, memory, session);
+        wharf_gpu_memory_give(core, memory, session);
     else
-        wharf_gpu_memory_add(front, memory);
+        wharf_gpu_memory_add(core, memory);
 }
 
 static int make_session(struct wharf_connection *connection, const Wharf__OpenQueueRequest *open,
@@ -218,25 +218,24 @@ static int make_session(struct wharf_connection *connection, const Wharf__OpenQu
 
     if (open->bring_arena && fd < 0)
         return fd;
-    wharf_front_enter(&server->front);
+    wharf_core_enter(&server->core);
     r = wharf_tenant_charge(connection->tenant, &use, ret_text);
     if (r < 0 && wharf_room_reserve_queue(connection, open, *ret_text)) {
         wharf_tenant_charge_anyway(connection->tenant, &use);
         r = 0;
     }
-    if (r == 0 && wharf_place_has_gpu(&server->front, options.engine) &&
-        wharf_gpu_spares_take(&server->front, wharf_session_arena_nbytes(&options), &spare,
-                              &memory))
+    if (r == 0 && wharf_place_has_gpu(&server->core, options.engine) &&
+        wharf_gpu_spares_take(&server->core, wharf_session_arena_nbytes(&options), &spare, &memory))
         options.spare = &spare;
-    wharf_front_leave(&server->front);
+    wharf_core_leave(&server->core);
     if (r < 0)
         return r;
     r = wharf_session_new(&options, connection->tenant, &session);
     if (r < 0) {
-        wharf_front_enter(&server->front);
+        wharf_core_enter(&server->core);
         wharf_tenant_give_back(connection->tenant, &use);
-        wharf_gpu_memory_drop(&server->front, memory, &(struct wharf_use){.n_jobs = 0});
-        wharf_front_leave(&server->front);
+        wharf_gpu_memory_drop(&server->core, memory, &(struct wharf_use){.n_jobs = 0});
+        wharf_core_leave(&server->core);
         return r;
     }
     session->socket = connection->fd;
@@ -244,9 +243,9 @@ static int make_session(struct wharf_connection *connection, const Wharf__OpenQu
     struct wharf_region *arena = &session->regions[0];
     arena->memory = memory;
     if (arena->is_there && !memory)
-        arena->memory = wharf_gpu_memory_new(&server->front, session,
-                                             open->bring_arena ? fd : arena->segment.fd,
-                                             arena->segment.nbytes, false);
+        arena->memory =
+            wharf_gpu_memory_new(&server->core, session, open->bring_arena ? fd : arena->segment.fd,
+                                 arena->segment.nbytes, false);
     *ret_session = session;
     return 0;
 }
@@ -290,10 +289,10 @@ static void handle_open_queue(struct wharf_connection *connection, uint32_t id,
     reply.id = id;
     reply.body_case = WHARF__REPLY__BODY_OPEN_QUEUE;
     reply.open_queue = &queue;
-    wharf_front_enter(&connection->server->front);
-    add_arena(&connection->server->front, session);
-    wharf_front_add_session(&connection->server->front, session);
-    wharf_front_leave(&connection->server->front);
+    wharf_core_enter(&connection->server->core);
+    add_arena(&connection->server->core, session);
+    wharf_core_add_session(&connection->server->core, session);
+    wharf_core_leave(&connection->server->core);
     wharf_connection_send(connection, &reply, true);
 }
 
@@ -329,16 +328,17 @@ static bool brings_arena(const Wharf__Request *request)
 }
 
 /* For the GPU that is played on the CPU a memfd stands for its memory. */
-static uint8_t memory_gate_kind(const struct wharf_connection *connection,
-                                const Wharf__Request *request)
+static uint8_t memory_fd_filter_kind(const struct wharf_connection *connection,
+                                     const Wharf__Request *request)
 {
     const Wharf__RegisterMemoryRequest *memory = request->register_memory;
     bool is_gpu = memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU;
 
     if (memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_FILE && wharf_files_are_ready(connection))
-        return memory->read_only ? WHARF_GATE_FILE : WHARF_GATE_FILE_WRITE;
-    return is_gpu && connection->server->config.gpu_engine != WHARF_GPU_SIMT ? WHARF_GATE_GPU
-                                                                             : WHARF_GATE_MEMFD;
+        return memory->read_only ? WHARF_FD_FILTER_FILE : WHARF_FD_FILTER_FILE_WRITE;
+    return is_gpu && connection->server->config.gpu_engine != WHARF_GPU_SIMT
+               ? WHARF_FD_FILTER_GPU
+               : WHARF_FD_FILTER_MEMFD;
 }
 
 static void hello_again(struct wharf_connection *connection, const Wharf__Request *request, int fd)
@@ -409,13 +409,14 @@ struct row {
     Wharf__Request__BodyCase kind;
     bool (*wants_fd)(const Wharf__Request *request); /* NULL: never */
     /* NULL: a memfd, if it wants one. */
-    uint8_t (*gate_kind)(const struct wharf_connection *connection, const Wharf__Request *request);
+    uint8_t (*fd_filter_kind)(const struct wharf_connection *connection,
+                              const Wharf__Request *request);
     void (*handle)(struct wharf_connection *connection, const Wharf__Request *request, int fd);
 };
 static const struct row rows[] = {
     {WHARF__REQUEST__BODY_HELLO, NULL, NULL, hello_again},
     {WHARF__REQUEST__BODY_OPEN_QUEUE, brings_arena, NULL, open_queue},
-    {WHARF__REQUEST__BODY_REGISTER_MEMORY, always, memory_gate_kind, register_memory},
+    {WHARF__REQUEST__BODY_REGISTER_MEMORY, always, memory_fd_filter_kind, register_memory},
     {WHARF__REQUEST__BODY_UNREGISTER_MEMORY, NULL, NULL, unregister_memory},
     {WHARF__REQUEST__BODY_REGISTER_MODEL, always, NULL, register_model},
     {WHARF__REQUEST__BODY_UNREGISTER_MODEL, NULL, NULL, unregister_model},
@@ -441,12 +442,13 @@ bool wharf_request_wants_fd(const Wharf__Request *request)
     return row->wants_fd && row->wants_fd(request);
 }
 
-uint8_t wharf_request_gate_kind(const struct wharf_connection *connection,
-                                const Wharf__Request *request)
+uint8_t wharf_request_fd_filter_kind(const struct wharf_connection *connection,
+                                     const Wharf__Request *request)
 {
     const struct row *row = row_of(request);
 
-    return row->gate_kind ? row->gate_kind(connection, request) : (uint8_t)WHARF_GATE_MEMFD;
+    return row->fd_filter_kind ? row->fd_filter_kind(connection, request)
+                               : (uint8_t)WHARF_FD_FILTER_MEMFD;
 }
 
 void wharf_request_handle(struct wharf_connection *connection, const Wharf__Request *request,

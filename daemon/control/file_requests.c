@@ -23,7 +23,7 @@
 #include "daemon/core/file_io.h"
 #include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/disposable/disposable.h"
 
 #define NO_FILE UINT32_MAX
@@ -61,16 +61,16 @@ struct wharf_file_process {
 
 static void process_free(struct wharf_file_process *process)
 {
-    struct wharf_front *front = &process->server->front;
+    struct wharf_core *core = &process->server->core;
 
     wharf_loop_remove(process->server->loop, &process->exit_source);
     wharf_close_fd(process->exit_source.fd);
     wharf_list_remove(&process->link);
     process->tenant->n_hung_files -= process->is_blamed;
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     wharf_tenant_give_back(process->tenant, &process->use);
     wharf_tenant_unref(process->tenant);
-    wharf_front_leave(front);
+    wharf_core_leave(core);
     free(process);
 }
 
@@ -122,12 +122,12 @@ static int watch(struct wharf_file_process *process, struct wharf_session *sessi
 {
     struct wharf_server *server = process->server;
     struct wharf_file_io *io;
-    uint32_t n_slots = 2 * server->front.workers.n_workers;
+    uint32_t n_slots = 2 * server->core.workers.n_workers;
 
     if (n_slots > WHARF_FILE_MOST_SLOTS)
         n_slots = WHARF_FILE_MOST_SLOTS;
     int r = wharf_file_io_new(fd, n_slots < 2 ? 2 : n_slots, server->config.file_timeout_ns,
-                              &server->front.is_short_of_workers, &io);
+                              &server->core.is_short_of_workers, &io);
     if (r < 0)
         return r;
     int pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
@@ -140,9 +140,9 @@ static int watch(struct wharf_file_process *process, struct wharf_session *sessi
         wharf_file_io_free(io);
         return r;
     }
-    wharf_front_enter(&server->front);
+    wharf_core_enter(&server->core);
     session->file_io = io;
-    wharf_front_leave(&server->front);
+    wharf_core_leave(&server->core);
     return 0;
 }
 
@@ -160,13 +160,13 @@ static int start(struct wharf_connection *connection)
     struct wharf_server *server = connection->server;
     struct wharf_use use = process_use();
     const char *text;
-    int r = wharf_front_charge(&server->front, connection->tenant, &use, &text);
+    int r = wharf_core_charge(&server->core, connection->tenant, &use, &text);
 
     if (r < 0)
         return r;
     struct wharf_file_process *process = calloc(1, sizeof(*process));
     if (!process) {
-        wharf_front_give_back(&server->front, connection->tenant, &use);
+        wharf_core_give_back(&server->core, connection->tenant, &use);
         return -ENOMEM;
     }
     process->server = server;
@@ -175,9 +175,9 @@ static int start(struct wharf_connection *connection)
     process->taking.file = NO_FILE;
     process->source.fd = process->exit_source.fd = -1;
     wharf_list_append(&server->file_processes, &process->link);
-    wharf_front_enter(&server->front);
+    wharf_core_enter(&server->core);
     wharf_tenant_ref(process->tenant);
-    wharf_front_leave(&server->front);
+    wharf_core_leave(&server->core);
     r = wharf_disposable_spawn("--io", &process->pid);
     if (r >= 0)
         r = watch(process, connection->session, r);
@@ -191,7 +191,7 @@ static int start(struct wharf_connection *connection)
     return 0;
 }
 
-/* ---- before the gate ----------------------------------------------------------------------- */
+/* ---- before the filter ----------------------------------------------------------------------- */
 
 static uint32_t free_number(const struct wharf_file_process *process)
 {
@@ -373,7 +373,7 @@ void wharf_files_close(struct wharf_connection *connection, uint32_t file,
 {
     if (connection->files)
         close_file(connection->files, file);
-    wharf_front_give_back(&connection->server->front, connection->tenant, use);
+    wharf_core_give_back(&connection->server->core, connection->tenant, use);
 }
 
 /* ---- answers ------------------------------------------------------------------------------- */

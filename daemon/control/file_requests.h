@@ -3,10 +3,10 @@
  * file_requests.h: clients' files: registering and unregistering them, and the process for them.
  *
  * A session has a process (disposable/file_main.h) from the first file that it registers to its
- * end.  The gate hands the file to that process, which looks at it; the connection is held until it
- * has answered.  The daemon kills the process when the session ends, and when a file has hung it,
- * which ends the session.  Until it is gone its tenant pays for its memory, and while two of them
- * hang the tenant registers no more files.  Loop thread.
+ * end.  The filter hands the file to that process, which looks at it; the connection is held until
+ * it has answered.  The daemon kills the process when the session ends, and when a file has hung
+ * it, which ends the session.  Until it is gone its tenant pays for its memory, and while two of
+ * them hang the tenant registers no more files.  Loop thread.
  */
 #ifndef WHARF_DAEMON_CONTROL_FILE_REQUESTS_H
 #define WHARF_DAEMON_CONTROL_FILE_REQUESTS_H
@@ -20,11 +20,11 @@ struct wharf_connection;
 struct wharf_server;
 struct wharf_use;
 
-/* Before the gate is asked: starts the process if the request needs one and there is none, and
+/* Before the filter is asked: starts the process if the request needs one and there is none, and
  * finds a number for the file. */
 void wharf_files_prepare(struct wharf_connection *connection, const Wharf__Request *request);
 
-/* Whether that went well, so that the gate can send the file on: by this socket, as that file. */
+/* Whether that went well, so that the filter can send the file on: by this socket, as that file. */
 bool wharf_files_are_ready(const struct wharf_connection *connection);
 int wharf_files_socket(const struct wharf_connection *connection, uint32_t *ret_file);
 
@@ -32,7 +32,7 @@ int wharf_files_socket(const struct wharf_connection *connection, uint32_t *ret_
 int wharf_files_check(const struct wharf_connection *connection,
                       const Wharf__RegisterMemoryRequest *memory, const char **ret_text);
 
-/* The gate has sent the file on, or `sent` is why not, negative: answers the request in time. */
+/* The filter has sent the file on, or `sent` is why not, negative: answers the request in time. */
 void wharf_files_register(struct wharf_connection *connection, uint32_t id,
                           const Wharf__RegisterMemoryRequest *memory, int sent);
 

@@ -9,7 +9,7 @@
 #include "daemon/control/server.h"
 #include "daemon/core/left_rings.h"
 #include "daemon/core/tenant.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 
 /* How long until it is asked for the first time, since a client closes its socket first, and at
  * most.  An answer takes some microseconds, and a tenant's descriptors bound how many are asked of.
@@ -49,7 +49,7 @@ static void ask(struct wharf_timer *timer)
     bool is_over = wharf_use_is_nothing(&rest);
 
     kept->tenant->n_endings -= is_over;
-    wharf_front_give_back(&kept->server->front, kept->tenant, &use);
+    wharf_core_give_back(&kept->server->core, kept->tenant, &use);
     if (is_over)
         kept_free(kept);
     else
@@ -63,7 +63,7 @@ void wharf_kept_rings_add(struct wharf_server *server, struct wharf_tenant *tena
 
     if (!kept) {
         struct wharf_use use = wharf_left_rings_let_go(left, true);
-        wharf_front_give_back(&server->front, tenant, &use);
+        wharf_core_give_back(&server->core, tenant, &use);
         return;
     }
     *kept = (struct kept){.server = server, .tenant = tenant, .left = *left, .pause_ns = FIRST_NS};

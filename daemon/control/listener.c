@@ -26,7 +26,7 @@
 #include "daemon/control/owner.h"
 #include "daemon/control/pass_rights.h"
 #include "daemon/control/served_path.h"
-#include "daemon/disposable/undertaker.h"
+#include "daemon/disposable/closer_process.h"
 
 /* Connections that are accepted before other things have their turn. */
 #define MOST_ACCEPTED 16
@@ -379,7 +379,7 @@ static void on_ready(struct wharf_source *source, uint32_t ready)
     struct wharf_server *server = listener->server;
 
     (void)ready;
-    if (wharf_undertaker_is_full(server->undertaker) ||
+    if (wharf_closer_process_is_full(server->closer_process) ||
         (listener->config->tenant == WHARF_TENANT_BY_PEER &&
          wharf_owners_are_busy(server->owners))) {
         pause_accepting(listener);

@@ -23,7 +23,7 @@
 #include "daemon/core/session_events.h"
 #include "daemon/core/tenant.h"
 #include "daemon/core/totals.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/session_end.h"
 #include "daemon/placement/gpu_memory.h"
 
@@ -101,13 +101,13 @@ void wharf_request_removed(struct wharf_connection *connection, uint32_t id, int
 
 /* Gives its place back; returns what is to be given back when its segment is freed, since what a
  * GPU has stays charged until that has let go of it.  Under the lock. */
-static struct wharf_use drop(struct wharf_front *front, struct wharf_session *session,
+static struct wharf_use drop(struct wharf_core *core, struct wharf_session *session,
                              struct wharf_region *region)
 {
     struct wharf_use use = wharf_region_use(region);
 
     session->n_device_regions -= region->is_device;
-    wharf_front_part_with(front, session, region->memory, &use);
+    wharf_core_part_with(core, session, region->memory, &use);
     *region = (struct wharf_region){.is_there = false};
     return use;
 }
@@ -115,7 +115,7 @@ static struct wharf_use drop(struct wharf_front *front, struct wharf_session *se
 static int add_region(struct wharf_connection *connection,
                       const Wharf__RegisterMemoryRequest *memory, int fd, const char **ret_text)
 {
-    struct wharf_front *front = &connection->server->front;
+    struct wharf_core *core = &connection->server->core;
     struct wharf_session *session = connection->session;
     struct wharf_region *place;
     struct wharf_region wanted = {
@@ -130,7 +130,7 @@ static int add_region(struct wharf_connection *connection,
         return r;
     r = wharf_segment_adopt(fd, memory->nbytes, memory->read_only, &wanted.segment);
     if (r == 0)
-        wanted.memory = wharf_gpu_memory_new(front, session, fd, memory->nbytes, memory->read_only);
+        wanted.memory = wharf_gpu_memory_new(core, session, fd, memory->nbytes, memory->read_only);
     return wharf_region_enter(connection, &wanted, place, r);
 }
 
@@ -138,7 +138,7 @@ static int add_region(struct wharf_connection *connection,
 static int add_gpu_region(struct wharf_connection *connection,
                           const Wharf__RegisterMemoryRequest *memory, int fd, const char **ret_text)
 {
-    struct wharf_front *front = &connection->server->front;
+    struct wharf_core *core = &connection->server->core;
     struct wharf_session *session = connection->session;
     struct wharf_region *place;
     struct wharf_region wanted = {
@@ -152,7 +152,7 @@ static int add_gpu_region(struct wharf_connection *connection,
 
     if (r < 0)
         return r;
-    wanted.memory = wharf_gpu_memory_new_device(front, session, fd, memory->nbytes);
+    wanted.memory = wharf_gpu_memory_new_device(core, session, fd, memory->nbytes);
     return wharf_region_enter(connection, &wanted, place, wanted.memory ? 0 : -ENOMEM);
 }
 
@@ -182,10 +182,10 @@ static struct wharf_region *placed_region(struct wharf_session *session, uint32_
 }
 
 /* Whether some worker may still take it: one that was asked, or will be. */
-static bool may_be_taken(const struct wharf_front *front, const struct wharf_gpu_memory *memory)
+static bool may_be_taken(const struct wharf_core *core, const struct wharf_gpu_memory *memory)
 {
-    for (uint32_t i = 0; i < front->fleet.n_gpus; i++) {
-        const struct wharf_gpu_view *gpu = &front->fleet.gpus[i];
+    for (uint32_t i = 0; i < core->fleet.n_gpus; i++) {
+        const struct wharf_gpu_view *gpu = &core->fleet.gpus[i];
         if (gpu->may_come && !gpu->is_lost && memory->on[i].state != WHARF_GPU_MEMORY_REFUSED)
             return true;
     }
@@ -193,7 +193,7 @@ static bool may_be_taken(const struct wharf_front *front, const struct wharf_gpu
 }
 
 /* Returns 0, -EAGAIN if that is not known yet, or an errno value with its text.  Under the lock. */
-static int decide_gpu_region(struct wharf_front *front, struct wharf_session *session,
+static int decide_gpu_region(struct wharf_core *core, struct wharf_session *session,
                              struct wharf_region *region, char text[], size_t text_nbytes)
 {
     const struct wharf_gpu_memory *memory = region->memory;
@@ -203,7 +203,7 @@ static int decide_gpu_region(struct wharf_front *front, struct wharf_session *se
         region->is_there = true;
         return 0;
     }
-    if (may_be_taken(front, memory))
+    if (may_be_taken(core, memory))
         return -EAGAIN;
     if (error) {
         snprintf(text, text_nbytes, "the GPU does not take it: %s",
@@ -215,13 +215,13 @@ static int decide_gpu_region(struct wharf_front *front, struct wharf_session *se
         error = ENODEV;
         snprintf(text, text_nbytes, "%s", gpu_error_text(-ENODEV));
     }
-    drop(front, session, region);
+    drop(core, session, region);
     return error;
 }
 
 void wharf_request_decided(struct wharf_connection *connection)
 {
-    struct wharf_front *front = &connection->server->front;
+    struct wharf_core *core = &connection->server->core;
     struct wharf_session *session = connection->session;
     uint32_t number = connection->import_region;
     char text[160];
@@ -232,12 +232,12 @@ void wharf_request_decided(struct wharf_connection *connection)
     /* It is a file that is waited for. */
     if (!region)
         return;
-    if (wharf_front_enter_alone(front, session) < 0) {
+    if (wharf_core_enter_alone(core, session) < 0) {
         wharf_connection_part_from_stuck(connection);
         return;
     }
-    int error = decide_gpu_region(front, session, region, text, sizeof(text));
-    wharf_front_leave_alone(front, session);
+    int error = decide_gpu_region(core, session, region, text, sizeof(text));
+    wharf_core_leave_alone(core, session);
     if (error == -EAGAIN)
         return;
     if (error)
@@ -287,13 +287,13 @@ void wharf_request_register(struct wharf_connection *connection, uint32_t id,
 
 static int remove_region(struct wharf_connection *connection, uint32_t number)
 {
-    struct wharf_front *front = &connection->server->front;
+    struct wharf_core *core = &connection->server->core;
     struct wharf_session *session = connection->session;
     struct wharf_segment segment = {.fd = -1};
     struct wharf_use use;
     bool is_file = false;
     uint32_t file = 0;
-    int r = session ? wharf_front_enter_alone(front, session) : -ENOENT;
+    int r = session ? wharf_core_enter_alone(core, session) : -ENOENT;
 
     if (r < 0)
         return r;
@@ -306,9 +306,9 @@ static int remove_region(struct wharf_connection *connection, uint32_t number)
         segment = region->segment;
         is_file = region->is_file;
         file = region->file;
-        use = drop(front, session, region);
+        use = drop(core, session, region);
     }
-    wharf_front_leave_alone(front, session);
+    wharf_core_leave_alone(core, session);
     if (r == 0 && is_file)
         wharf_files_close(connection, file, &use);
     else if (r == 0)

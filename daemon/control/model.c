@@ -4,14 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/base/background_queue.h"
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/errands.h"
 #include "daemon/base/list.h"
 #include "daemon/base/touch.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/segment.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "encoders/codec.h"
 #include "proto/wharf_ring.h"
 
@@ -21,8 +21,8 @@ struct task {
 };
 
 struct wharf_model_maker {
-    struct wharf_front *front;
-    struct wharf_errands errands;
+    struct wharf_core *core;
+    struct wharf_background_queue background;
     uint64_t last_turn; /* counts up: tenants' turns */
 };
 
@@ -31,9 +31,9 @@ static struct task *task_of(struct wharf_list *link)
     return WHARF_LIST_ENTRY(link, struct task, link);
 }
 
-static struct wharf_model_maker *maker_of(struct wharf_errands *errands)
+static struct wharf_model_maker *maker_of(struct wharf_background_queue *background)
 {
-    return WHARF_LIST_ENTRY(errands, struct wharf_model_maker, errands);
+    return WHARF_LIST_ENTRY(background, struct wharf_model_maker, background);
 }
 
 /* ---- making one ---------------------------------------------------------------------------- */
@@ -44,7 +44,7 @@ static int charge(struct wharf_model_maker *maker, struct wharf_model_made *made
     /* The image's descriptor, and the GPUs'. */
     made->use =
         (struct wharf_use){.n_descriptors = 2, .n_mappings = 1, .memory_nbytes = image_nbytes};
-    return wharf_front_charge(maker->front, made->order.tenant, &made->use, &made->limit);
+    return wharf_core_charge(maker->core, made->order.tenant, &made->use, &made->limit);
 }
 
 /* A model's bytes and its image, neither of which need have memory yet. */
@@ -106,7 +106,7 @@ static int make_image(struct wharf_model_maker *maker, struct wharf_model_made *
             wharf_segment_free(&made->segment);
     }
     if (r < 0)
-        wharf_front_give_back(maker->front, made->order.tenant, &made->use);
+        wharf_core_give_back(maker->core, made->order.tenant, &made->use);
     return r;
 }
 
@@ -123,36 +123,36 @@ static void make(struct wharf_model_maker *maker, struct wharf_model_made *made)
 
 /* The first one of the tenant whose last turn was longest ago: so nobody waits for more than one of
  * each other tenant's. */
-static struct wharf_list *choose(struct wharf_errands *errands)
+static struct wharf_list *choose(struct wharf_background_queue *background)
 {
-    struct task *next = task_of(errands->todo.next);
+    struct task *next = task_of(background->todo.next);
 
-    WHARF_LIST_FOR(link, &errands->todo)
+    WHARF_LIST_FOR(link, &background->todo)
     {
         struct task *task = task_of(link);
         if (task->made.order.tenant->model_turn < next->made.order.tenant->model_turn)
             next = task;
     }
-    next->made.order.tenant->model_turn = ++maker_of(errands)->last_turn;
+    next->made.order.tenant->model_turn = ++maker_of(background)->last_turn;
     return &next->link;
 }
 
-static void run(struct wharf_errands *errands, struct wharf_list *link)
+static void run(struct wharf_background_queue *background, struct wharf_list *link)
 {
-    make(maker_of(errands), &task_of(link)->made);
+    make(maker_of(background), &task_of(link)->made);
 }
 
-int wharf_model_maker_new(struct wharf_front *front, struct wharf_loop *loop,
+int wharf_model_maker_new(struct wharf_core *core, struct wharf_loop *loop,
                           struct wharf_model_maker **ret_maker)
 {
     struct wharf_model_maker *maker = calloc(1, sizeof(*maker));
 
     if (!maker)
         return -ENOMEM;
-    maker->front = front;
-    maker->errands =
-        (struct wharf_errands){.loop = loop, .name = "wharf-models", .choose = choose, .run = run};
-    int r = wharf_errands_start(&maker->errands);
+    maker->core = core;
+    maker->background = (struct wharf_background_queue){
+        .loop = loop, .name = "wharf-models", .choose = choose, .run = run};
+    int r = wharf_background_queue_start(&maker->background);
     if (r < 0)
         free(maker);
     else
@@ -176,11 +176,11 @@ void wharf_model_maker_free(struct wharf_model_maker *maker)
 {
     if (!maker)
         return;
-    pthread_mutex_lock(&maker->errands.lock);
-    free_tasks(&maker->errands.todo);
-    pthread_mutex_unlock(&maker->errands.lock);
-    wharf_errands_stop(&maker->errands);
-    free_tasks(&maker->errands.done);
+    pthread_mutex_lock(&maker->background.lock);
+    free_tasks(&maker->background.todo);
+    pthread_mutex_unlock(&maker->background.lock);
+    wharf_background_queue_stop(&maker->background);
+    free_tasks(&maker->background.done);
     free(maker);
 }
 
@@ -193,7 +193,7 @@ int wharf_model_maker_ask(struct wharf_model_maker *maker, const struct wharf_mo
     if (!task)
         return -ENOMEM;
     task->made.order = *order;
-    wharf_errands_add(&maker->errands, &task->link);
+    wharf_background_queue_add(&maker->background, &task->link);
     return 0;
 }
 
@@ -207,12 +207,14 @@ static struct task *find(const struct wharf_list *tasks, const struct wharf_conn
     return NULL;
 }
 
-static void forget_begun(struct wharf_errands *errands, const struct wharf_connection *connection)
+static void forget_begun(struct wharf_background_queue *background,
+                         const struct wharf_connection *connection)
 {
-    struct task *task = find(&errands->done, connection);
+    struct task *task = find(&background->done, connection);
 
-    if (!task && errands->current && task_of(errands->current)->made.order.connection == connection)
-        task = task_of(errands->current);
+    if (!task && background->current &&
+        task_of(background->current)->made.order.connection == connection)
+        task = task_of(background->current);
     if (task)
         task->made.order.connection = NULL;
 }
@@ -221,15 +223,15 @@ bool wharf_model_maker_forget(struct wharf_model_maker *maker,
                               const struct wharf_connection *connection,
                               struct wharf_model_order *ret_order)
 {
-    struct wharf_errands *errands = &maker->errands;
+    struct wharf_background_queue *background = &maker->background;
 
-    pthread_mutex_lock(&errands->lock);
-    struct task *task = find(&errands->todo, connection);
+    pthread_mutex_lock(&background->lock);
+    struct task *task = find(&background->todo, connection);
     if (task)
         wharf_list_remove(&task->link);
     else
-        forget_begun(errands, connection);
-    pthread_mutex_unlock(&errands->lock);
+        forget_begun(background, connection);
+    pthread_mutex_unlock(&background->lock);
     if (!task)
         return false;
     *ret_order = task->made.order;
@@ -239,7 +241,7 @@ bool wharf_model_maker_forget(struct wharf_model_maker *maker,
 
 bool wharf_model_maker_next(struct wharf_model_maker *maker, struct wharf_model_made *ret_made)
 {
-    struct wharf_list *link = wharf_errands_take(&maker->errands);
+    struct wharf_list *link = wharf_background_queue_take(&maker->background);
 
     if (!link)
         return false;

@@ -19,7 +19,7 @@
 #include "proto/wharf_result.h"
 
 struct wharf_connection;
-struct wharf_front;
+struct wharf_core;
 struct wharf_loop;
 struct wharf_session;
 
@@ -48,7 +48,7 @@ struct wharf_model_made {
 struct wharf_model_maker;
 
 /* Starts the thread, which wakes the loop when it has made something.  0 or -errno. */
-int wharf_model_maker_new(struct wharf_front *front, struct wharf_loop *loop,
+int wharf_model_maker_new(struct wharf_core *core, struct wharf_loop *loop,
                           struct wharf_model_maker **ret_maker);
 
 /* Ends it; what was made and not taken is freed.  NULL is allowed. */

@@ -15,7 +15,7 @@
 #include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
 #include "daemon/core/totals.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/session_end.h"
 #include "daemon/placement/gpu_memory.h"
 #include "daemon/schedule/aside.h"
@@ -52,7 +52,7 @@ static int check_register(struct wharf_connection *connection,
     return model->nbytes == 0 ? EINVAL : 0;
 }
 
-/* Maps it, if the gate let it through, and nobody can write or punch it any more. */
+/* Maps it, if the filter let it through, and nobody can write or punch it any more. */
 static int map_memfd(int fd, uint64_t nbytes, struct wharf_segment *ret_segment)
 {
     int seals;
@@ -82,11 +82,11 @@ static int order(struct wharf_connection *connection, uint32_t id,
 
     if (r < 0)
         return r;
-    r = wharf_front_charge(&server->front, order.tenant, &order.use, ret_text);
+    r = wharf_core_charge(&server->core, order.tenant, &order.use, ret_text);
     if (r == 0) {
         r = wharf_model_maker_ask(server->model_maker, &order);
         if (r < 0)
-            wharf_front_give_back(&server->front, order.tenant, &order.use);
+            wharf_core_give_back(&server->core, order.tenant, &order.use);
     }
     if (r < 0)
         wharf_segment_free(&order.segment);
@@ -118,21 +118,21 @@ void wharf_model_register(struct wharf_connection *connection, uint32_t id,
 }
 
 /* Only the loop thread adds and removes models, and the connection was held: its place is free. */
-int wharf_model_enter(struct wharf_front *front, struct wharf_session *session,
+int wharf_model_enter(struct wharf_core *core, struct wharf_session *session,
                       const struct wharf_model_made *made)
 {
-    int r = wharf_front_enter_alone(front, session);
+    int r = wharf_core_enter_alone(core, session);
 
     if (r < 0)
         return r;
-    wharf_front_leave(front);
+    wharf_core_leave(core);
     struct wharf_gpu_memory *memory =
-        wharf_gpu_memory_new(front, session, made->segment.fd, made->segment.nbytes, true);
+        wharf_gpu_memory_new(core, session, made->segment.fd, made->segment.nbytes, true);
     if (memory) {
         memory->is_model = true;
         memory->model = &session->models[made->order.number - WHARF_FIRST_MODEL];
     }
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     session->models[made->order.number - WHARF_FIRST_MODEL] = (struct wharf_session_model){
         .is_there = true,
         .codec = (uint16_t)made->order.codec,
@@ -140,9 +140,9 @@ int wharf_model_enter(struct wharf_front *front, struct wharf_session *session,
         .memory = memory,
         .use = made->use,
     };
-    wharf_gpu_memory_add(front, memory);
+    wharf_gpu_memory_add(core, memory);
     wharf_use_add(&session->use, &made->use);
-    wharf_front_leave_alone(front, session);
+    wharf_core_leave_alone(core, session);
     return 0;
 }
 
@@ -153,7 +153,7 @@ static int enter_or_free(struct wharf_server *server, const struct wharf_model_m
     int r = made->error;
 
     if (r == 0)
-        r = connection ? wharf_model_enter(&server->front, connection->session, made) : -ECANCELED;
+        r = connection ? wharf_model_enter(&server->core, connection->session, made) : -ECANCELED;
     if (made->error == 0 && r < 0)
         wharf_server_reap_segment(server, &made->segment, made->order.tenant, &made->use);
     return r;
@@ -164,11 +164,11 @@ static void take_made(struct wharf_server *server, const struct wharf_model_made
     struct wharf_connection *connection = made->order.connection;
     int r = enter_or_free(server, made);
 
-    wharf_front_enter(&server->front);
+    wharf_core_enter(&server->core);
     if (connection)
-        wharf_front_charge_aside(&server->front, connection->session, made->used_ns);
+        wharf_core_charge_aside(&server->core, connection->session, made->used_ns);
     wharf_tenant_give_back(made->order.tenant, &made->order.use);
-    wharf_front_leave(&server->front);
+    wharf_core_leave(&server->core);
     if (!connection)
         return;
     wharf_connection_release(connection, WHARF_HOLD_MODEL);
@@ -204,10 +204,10 @@ void wharf_model_take_made(struct wharf_server *server)
 
 /* ---- and its end --------------------------------------------------------------------------- */
 
-int wharf_model_remove(struct wharf_front *front, struct wharf_session *session, uint32_t number,
+int wharf_model_remove(struct wharf_core *core, struct wharf_session *session, uint32_t number,
                        struct wharf_segment *ret_segment, struct wharf_use *ret_use)
 {
-    int r = wharf_front_enter_alone(front, session);
+    int r = wharf_core_enter_alone(core, session);
 
     if (r < 0)
         return r;
@@ -219,10 +219,10 @@ int wharf_model_remove(struct wharf_front *front, struct wharf_session *session,
     } else {
         *ret_segment = model->segment;
         *ret_use = model->use;
-        wharf_front_part_with(front, session, model->memory, ret_use);
+        wharf_core_part_with(core, session, model->memory, ret_use);
         *model = (struct wharf_session_model){.is_there = false};
     }
-    wharf_front_leave_alone(front, session);
+    wharf_core_leave_alone(core, session);
     return r;
 }
 
@@ -234,7 +234,7 @@ void wharf_model_unregister(struct wharf_connection *connection, uint32_t id, ui
     int r = -ENOENT;
 
     if (connection->session)
-        r = wharf_model_remove(&server->front, connection->session, number, &segment, &use);
+        r = wharf_model_remove(&server->core, connection->session, number, &segment, &use);
     if (r == 0)
         wharf_server_reap_segment(server, &segment, connection->tenant, &use);
     wharf_request_removed(connection, id, r, "model", number);

@@ -24,12 +24,12 @@ void wharf_model_take_made(struct wharf_server *server);
 
 /* Gives a session what was made, in a place that is free.  0, or -ETIME: a worker has the session
  * and is stuck in its memory, so that nothing of it can be changed. */
-int wharf_model_enter(struct wharf_front *front, struct wharf_session *session,
+int wharf_model_enter(struct wharf_core *core, struct wharf_session *session,
                       const struct wharf_model_made *made);
 
 /* Takes a model away from a session: 0 with what is to be freed and given back; -ENOENT, -EBUSY or
  * -ETIME as above. */
-int wharf_model_remove(struct wharf_front *front, struct wharf_session *session, uint32_t number,
+int wharf_model_remove(struct wharf_core *core, struct wharf_session *session, uint32_t number,
                        struct wharf_segment *ret_segment, struct wharf_use *ret_use);
 
 #endif

@@ -19,7 +19,7 @@
 #include "daemon/control/member_cache.h"
 #include "daemon/control/owner_cache.h"
 #include "daemon/core/tenant.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/disposable/disposable.h"
 #include "daemon/disposable/owner_lookup.h"
 #include "daemon/disposable/owner_process.h"
@@ -320,9 +320,9 @@ static const char *remember_group(struct wharf_owners *owners, uid_t uid,
     if (!member.is_known)
         return NULL;
     snprintf(name, sizeof(name), "uid:%u", (unsigned)uid);
-    wharf_front_enter(&server->front);
-    wharf_tenants_set_group(&server->front.tenants, name, group, &server->config);
-    wharf_front_leave(&server->front);
+    wharf_core_enter(&server->core);
+    wharf_tenants_set_group(&server->core.tenants, name, group, &server->config);
+    wharf_core_leave(&server->core);
     return group;
 }
 
@@ -576,28 +576,28 @@ static void take_config(struct wharf_owners *owners)
  * they have until they connect again. */
 static void list_tenants(struct wharf_owners *owners)
 {
-    struct wharf_front *front = &owners->server->front;
+    struct wharf_core *core = &owners->server->core;
 
     free(owners->old);
     owners->old = NULL;
     owners->n_old = 0;
     if (owners->server->config.n_groups == 0)
         return;
-    wharf_front_enter(front);
-    size_t n = front->tenants.n;
-    wharf_front_leave(front);
+    wharf_core_enter(core);
+    size_t n = core->tenants.n;
+    wharf_core_leave(core);
     owners->old = calloc(n, sizeof(*owners->old));
     if (!owners->old)
         return;
     /* Only this thread makes and drops tenants. */
-    wharf_front_enter(front);
-    WHARF_LIST_FOR(link, &front->tenants.list)
+    wharf_core_enter(core);
+    WHARF_LIST_FOR(link, &core->tenants.list)
     {
         const struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, link);
         if (is_user(tenant->name) && owners->n_old < n)
             owners->old[owners->n_old++] = (uid_t)strtoul(tenant->name + 4, NULL, 10);
     }
-    wharf_front_leave(front);
+    wharf_core_leave(core);
 }
 
 /* Who is asked just now is asked again, by what the settings say now; what was known holds until

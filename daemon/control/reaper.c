@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/base/errands.h"
+#include "daemon/base/background_queue.h"
 #include "daemon/base/list.h"
 #include "daemon/core/segment.h"
 #include "daemon/core/session.h"
@@ -17,7 +17,7 @@ struct task {
 };
 
 struct wharf_reaper {
-    struct wharf_errands errands;
+    struct wharf_background_queue background;
 };
 
 static void run(struct task *task)
@@ -30,9 +30,9 @@ static void run(struct task *task)
     }
 }
 
-static void run_errand(struct wharf_errands *errands, struct wharf_list *link)
+static void run_item(struct wharf_background_queue *background, struct wharf_list *link)
 {
-    (void)errands;
+    (void)background;
     run(WHARF_LIST_ENTRY(link, struct task, link));
 }
 
@@ -42,9 +42,9 @@ int wharf_reaper_new(struct wharf_loop *loop, struct wharf_reaper **ret_reaper)
 
     if (!reaper)
         return -ENOMEM;
-    reaper->errands =
-        (struct wharf_errands){.loop = loop, .name = "wharf-reaper", .run = run_errand};
-    int r = wharf_errands_start(&reaper->errands);
+    reaper->background =
+        (struct wharf_background_queue){.loop = loop, .name = "wharf-reaper", .run = run_item};
+    int r = wharf_background_queue_start(&reaper->background);
     if (r < 0)
         free(reaper);
     else
@@ -56,8 +56,8 @@ void wharf_reaper_free(struct wharf_reaper *reaper)
 {
     if (!reaper)
         return;
-    wharf_errands_stop(&reaper->errands);
-    WHARF_LIST_FOR(link, &reaper->errands.done)
+    wharf_background_queue_stop(&reaper->background);
+    WHARF_LIST_FOR(link, &reaper->background.done)
     free(WHARF_LIST_ENTRY(link, struct task, link));
     free(reaper);
 }
@@ -72,7 +72,7 @@ static bool add(struct wharf_reaper *reaper, const struct task *wanted)
         return false;
     }
     *task = *wanted;
-    wharf_errands_add(&reaper->errands, &task->link);
+    wharf_background_queue_add(&reaper->background, &task->link);
     return true;
 }
 
@@ -94,7 +94,7 @@ bool wharf_reaper_segment(struct wharf_reaper *reaper, const struct wharf_segmen
 
 bool wharf_reaper_next(struct wharf_reaper *reaper, struct wharf_reaped *ret_reaped)
 {
-    struct wharf_list *link = wharf_errands_take(&reaper->errands);
+    struct wharf_list *link = wharf_background_queue_take(&reaper->background);
 
     if (!link)
         return false;

@@ -16,7 +16,7 @@
 #include "daemon/core/limits.h"
 #include "daemon/core/tenant.h"
 #include "daemon/core/totals.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 
 /* The log has lines about so many tenants at once, and about others after this pause. */
 #define MOST_TENANTS 8
@@ -56,11 +56,11 @@ static void take(struct wharf_tenant *tenant, uint64_t now_ns, struct news *ret_
 
 static bool take_next(struct wharf_server *server, uint64_t now_ns, struct news *ret_news)
 {
-    wharf_front_enter(&server->front);
-    struct wharf_tenant *tenant = wharf_tenants_next_refused(&server->front.tenants);
+    wharf_core_enter(&server->core);
+    struct wharf_tenant *tenant = wharf_tenants_next_refused(&server->core.tenants);
     if (tenant)
         take(tenant, now_ns, ret_news);
-    wharf_front_leave(&server->front);
+    wharf_core_leave(&server->core);
     return tenant != NULL;
 }
 
@@ -114,7 +114,7 @@ void wharf_refusals_say(struct wharf_server *server)
     uint64_t now_ns;
     struct news news;
 
-    if (server->waits_to_say || !wharf_tenants_has_refused(&server->front.tenants))
+    if (server->waits_to_say || !wharf_tenants_has_refused(&server->core.tenants))
         return;
     now_ns = wharf_now_ns();
     for (unsigned n = 0; n < MOST_TENANTS && take_next(server, now_ns, &news); n++)

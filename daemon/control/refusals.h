@@ -2,7 +2,7 @@
 /*
  * refusals.h: lines of the log about what tenants were refused.
  *
- * Whoever refuses counts, under the front lock (wharf_tenant_count_refusal).  The loop thread says
+ * Whoever refuses counts, under the core lock (wharf_tenant_count_refusal).  The loop thread says
  * it later, without the lock: one line for each tenant and limit, at most one a minute, and some
  * lines a second for all tenants.  What a line has to wait for is in its count.
  */

@@ -8,7 +8,7 @@
 #include "daemon/core/session_events.h"
 #include "daemon/core/tenant.h"
 #include "daemon/core/totals.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/session_end.h"
 #include "daemon/placement/gpu_memory.h"
 
@@ -21,7 +21,7 @@ void wharf_connection_part_from_stuck(struct wharf_connection *connection)
 int wharf_region_begin(struct wharf_connection *connection, const struct wharf_region *wanted,
                        struct wharf_region **ret_place, const char **ret_text)
 {
-    struct wharf_front *front = &connection->server->front;
+    struct wharf_core *core = &connection->server->core;
     struct wharf_session *session = connection->session;
     struct wharf_use use = wharf_region_use(wanted);
 
@@ -33,35 +33,35 @@ int wharf_region_begin(struct wharf_connection *connection, const struct wharf_r
     if (!*ret_place)
         return -wharf_connection_is_over(connection, WHARF_LIMIT_REGIONS);
     *ret_text = NULL;
-    int r = wharf_front_enter_alone(front, session);
+    int r = wharf_core_enter_alone(core, session);
     if (r < 0)
         return r;
     r = wharf_tenant_charge(session->tenant, &use, ret_text);
     if (r < 0)
-        wharf_front_let_go(session);
-    wharf_front_leave(front);
+        wharf_core_let_go(session);
+    wharf_core_leave(core);
     return r;
 }
 
 int wharf_region_enter(struct wharf_connection *connection, const struct wharf_region *wanted,
                        struct wharf_region *place, int r)
 {
-    struct wharf_front *front = &connection->server->front;
+    struct wharf_core *core = &connection->server->core;
     struct wharf_session *session = connection->session;
     struct wharf_use use = wharf_region_use(wanted);
 
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     if (r < 0) {
         wharf_tenant_give_back(connection->tenant, &use);
     } else {
         *place = *wanted;
         session->n_device_regions += wanted->is_device;
         wharf_use_add(&session->use, &use);
-        wharf_gpu_memory_add(front, wanted->memory);
+        wharf_gpu_memory_add(core, wanted->memory);
         /* If there will be no worker, nobody tells. */
         if (wanted->is_device)
-            wharf_front_tell_decided(front, session);
+            wharf_core_tell_decided(core, session);
     }
-    wharf_front_leave_alone(front, session);
+    wharf_core_leave_alone(core, session);
     return r;
 }

@@ -11,7 +11,7 @@
 #include "daemon/control/queue_use.h"
 #include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 
 /* How long anything waits at most. */
 #define MOST_NS ((uint64_t)WHARF_NS_PER_S)
@@ -57,15 +57,15 @@ static bool has_hung_up(const struct wharf_tenant *tenant)
 
 static bool is_coming(const struct wharf_connection *connection)
 {
-    struct wharf_front *front = &connection->server->front;
+    struct wharf_core *core = &connection->server->core;
     const struct wharf_tenant *tenant = connection->tenant;
 
     wharf_loop_charge(connection->server->loop, tenant->loop_party, LOOK_COST_NS);
     if (tenant->n_endings > 0)
         return true;
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     bool is_leaving = tenant->n_gpu_leaving > 0;
-    wharf_front_leave(front);
+    wharf_core_leave(core);
     return is_leaving || has_hung_up(tenant);
 }
 
@@ -122,14 +122,14 @@ static bool is_charged(const struct wharf_connection *connection, const Wharf__R
 
 bool wharf_room_awaits(struct wharf_connection *connection, const Wharf__Request *request)
 {
-    struct wharf_front *front = &connection->server->front;
+    struct wharf_core *core = &connection->server->core;
     struct wharf_use use;
 
     if (!is_charged(connection, request, &use))
         return false;
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     bool fits = wharf_tenant_has_room(connection->tenant, &use, NULL);
-    wharf_front_leave(front);
+    wharf_core_leave(core);
     if (fits || !may_wait(connection)) {
         connection->room_since_ns = 0;
         return false;
@@ -174,14 +174,14 @@ const char *wharf_room_refuses_queue(const struct wharf_connection *connection,
 
 int wharf_room_charge(struct wharf_connection *connection, const char **ret_text)
 {
-    struct wharf_front *front = &connection->server->front;
+    struct wharf_core *core = &connection->server->core;
     struct wharf_tenant *tenant = connection->tenant;
 
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     bool fits = wharf_tenant_has_room(tenant, &use_of_one, NULL);
-    wharf_front_leave(front);
+    wharf_core_leave(core);
     connection->is_over = !fits && tenant->n_over < MOST_OVER && may_wait(connection);
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     int r = connection->is_over ? wharf_tenant_charge_over_quota(tenant, &use_of_one, ret_text)
                                 : wharf_tenant_charge(tenant, &use_of_one, ret_text);
     if (r < 0)
@@ -195,7 +195,7 @@ int wharf_room_charge(struct wharf_connection *connection, const char **ret_text
         connection->use = use_of_one;
     if (r == 0 && !wharf_connection_is_awaiting_room(connection))
         tenant->stats.n_connections++;
-    wharf_front_leave(front);
+    wharf_core_leave(core);
     tenant->n_over += connection->is_over;
     return r == 0 && connection->is_over ? -EINPROGRESS : r;
 }
@@ -225,14 +225,14 @@ struct wharf_use wharf_room_use_over(const struct wharf_tenant *tenant)
 /* Whether there is room for it beside all that are not over the quota. */
 static bool take_room(struct wharf_connection *connection)
 {
-    struct wharf_front *front = &connection->server->front;
+    struct wharf_core *core = &connection->server->core;
     struct wharf_tenant *tenant = connection->tenant;
     struct wharf_use over = wharf_room_use_over(tenant);
 
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     bool fits = wharf_tenant_has_room(tenant, &use_of_one, &over);
     tenant->stats.n_connections += fits;
-    wharf_front_leave(front);
+    wharf_core_leave(core);
     if (!fits)
         return false;
     tenant->n_over--;
@@ -244,17 +244,17 @@ static bool take_room(struct wharf_connection *connection)
 /* Or it has a reserved place from now on. */
 static void refuse(struct wharf_connection *connection)
 {
-    struct wharf_front *front = &connection->server->front;
+    struct wharf_core *core = &connection->server->core;
     const char *text = NULL;
 
     /* It says which limit, counts it, and cannot be granted: the connection itself is charged. */
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     int r = wharf_tenant_charge(connection->tenant, &use_of_one, &text);
     if (r == 0)
         wharf_tenant_give_back(connection->tenant, &use_of_one);
     bool is_reserved = reserve(connection, text);
     connection->tenant->stats.n_connections += is_reserved;
-    wharf_front_leave(front);
+    wharf_core_leave(core);
     if (is_reserved)
         wharf_connection_let_in(connection);
     else

@@ -20,7 +20,7 @@
 #include "daemon/control/server.h"
 #include "daemon/control/stats_maker.h"
 #include "daemon/control/stats_text.h"
-#include "daemon/disposable/undertaker.h"
+#include "daemon/disposable/closer_process.h"
 
 /* Connections at a time, of all and of one user; who is beyond them waits to be accepted, or takes
  * the place of his own oldest one. */
@@ -164,7 +164,7 @@ static void close_socket(struct wharf_scraper *scraper, int fd)
     if (is_empty(fd))
         wharf_close_fd(fd);
     else
-        wharf_undertaker_take(scraper->server->undertaker, fd, NULL, NULL);
+        wharf_closer_process_take(scraper->server->closer_process, fd, NULL, NULL);
 }
 
 static void scrape_free(struct scrape *scrape)
@@ -373,7 +373,7 @@ static void on_connect(struct wharf_source *source, uint32_t ready)
 
     (void)ready;
     /* Where the kernel lets descriptors be sent to whoever will be refused, they can hang there. */
-    if (wharf_undertaker_is_full(scraper->server->undertaker)) {
+    if (wharf_closer_process_is_full(scraper->server->closer_process)) {
         pause_accepting(scraper);
         return;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * server.h: what the loop thread owns: listeners, connections, the gate.
+ * server.h: what the loop thread owns: listeners, connections, the filter.
  *
  * Everything here is the loop thread's alone.
  */
@@ -15,27 +15,27 @@
 #include "daemon/base/loop.h"
 #include "daemon/control/observer.h"
 #include "daemon/control/reaper.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/cpu/cpu_here.h"
 #include "proto/control.h"
 
-struct wharf_gate;
+struct wharf_fd_filter;
 struct wharf_model_maker;
 struct wharf_owners;
 struct wharf_scraper;
 struct wharf_stats_maker;
-struct wharf_undertaker;
+struct wharf_closer_process;
 
 struct wharf_server {
     struct wharf_config config;
     struct wharf_loop *loop;
-    struct wharf_front front;
+    struct wharf_core core;
     struct wharf_reaper *reaper;
-    struct wharf_gate *gate;
+    struct wharf_fd_filter *filter;
     struct wharf_list file_processes; /* file_requests.h */
     struct wharf_model_maker *model_maker;
     struct wharf_stats_maker *stats_maker;
-    struct wharf_undertaker *undertaker;
+    struct wharf_closer_process *closer_process;
     struct wharf_owners *owners;
     struct wharf_observers observers;
     struct wharf_scraper *scraper;
@@ -50,7 +50,7 @@ struct wharf_server {
     struct wharf_list listeners;
     struct wharf_list connections;
     struct wharf_list kept_rings; /* of sessions that are over (kept_rings.h) */
-    struct wharf_list doomed;     /* connections that are ended when the loop's turn is over */
+    struct wharf_list closing;    /* connections that are ended when the loop's turn is over */
     uint64_t n_connections;
     unsigned n_reserved;      /* of these, with a reserved place (room.h) */
     uint64_t last_connection; /* number of the one accepted last */

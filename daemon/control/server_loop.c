@@ -17,8 +17,8 @@
 #include "daemon/base/machine.h"
 #include "daemon/base/notify.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/fd_filter.h"
 #include "daemon/control/file_requests.h"
-#include "daemon/control/gate.h"
 #include "daemon/control/kept_rings.h"
 #include "daemon/control/listener.h"
 #include "daemon/control/model.h"
@@ -30,7 +30,7 @@
 #include "daemon/control/scrape.h"
 #include "daemon/control/stats_maker.h"
 #include "daemon/core/backend.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/session.h"
 #include "daemon/core/session_events.h"
@@ -38,9 +38,9 @@
 #include "daemon/core/totals.h"
 #include "daemon/cpu/cpu_run.h"
 #include "daemon/cpu/slices.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/session_end.h"
-#include "daemon/disposable/undertaker.h"
+#include "daemon/disposable/closer_process.h"
 #include "daemon/gpu/gpus.h"
 #include "daemon/placement/gpu_memory.h"
 
@@ -86,9 +86,9 @@ static void take_all_news(struct wharf_server *server)
     enum wharf_session_news news;
 
     for (unsigned n = 0; n < MOST_NEWS; n++) {
-        wharf_front_enter(&server->front);
-        session = wharf_front_next_news(&server->front, &news);
-        wharf_front_leave(&server->front);
+        wharf_core_enter(&server->core);
+        session = wharf_core_next_news(&server->core, &news);
+        wharf_core_leave(&server->core);
         if (!session)
             return;
         take_news(session, news);
@@ -100,7 +100,7 @@ static void on_deadline(struct wharf_timer *timer);
 
 static void serve(struct wharf_server *server)
 {
-    uint64_t next_ns = wharf_front_serve(&server->front);
+    uint64_t next_ns = wharf_core_serve(&server->core);
 
     wharf_timer_set(server->loop, &server->deadline_timer, next_ns, on_deadline);
     take_all_news(server);
@@ -131,9 +131,9 @@ static void tidy(struct wharf_timer *timer)
     struct wharf_server *server = WHARF_LIST_ENTRY(timer, struct wharf_server, tidy_timer);
     uint64_t now_ns = wharf_now_ns();
 
-    wharf_front_enter(&server->front);
-    bool goes_on = wharf_tenants_tidy_on(&server->front.tenants, &server->config, now_ns);
-    wharf_front_leave(&server->front);
+    wharf_core_enter(&server->core);
+    bool goes_on = wharf_tenants_tidy_on(&server->core.tenants, &server->config, now_ns);
+    wharf_core_leave(&server->core);
     if (goes_on) {
         wharf_timer_set(server->loop, timer, wharf_now_ns(), tidy);
         return;
@@ -150,7 +150,7 @@ static void set_tidy_timer(struct wharf_server *server)
                    most_ns = 10 * (uint64_t)WHARF_NS_PER_S;
     uint64_t ns = server->config.keep_tenants_ns / 10;
 
-    if (server->is_tidying || !wharf_tenants_has_idle(&server->front.tenants))
+    if (server->is_tidying || !wharf_tenants_has_idle(&server->core.tenants))
         return;
     ns = ns < least_ns ? least_ns : ns > most_ns ? most_ns : ns;
     server->is_tidying = true;
@@ -224,9 +224,9 @@ void wharf_server_drain(struct wharf_server *server)
             wharf_connection_part(connection, "the daemon is going down: connect again");
             continue;
         }
-        wharf_front_enter(&server->front);
-        bool drains = wharf_front_drain_session(&server->front, connection->session);
-        wharf_front_leave(&server->front);
+        wharf_core_enter(&server->core);
+        bool drains = wharf_core_drain_session(&server->core, connection->session);
+        wharf_core_leave(&server->core);
         if (!drains)
             wharf_connection_part(connection, "the daemon is going down: connect again");
     }
@@ -254,14 +254,14 @@ static int find_totals(const struct wharf_config *config, struct wharf_totals *r
 static void apply_config(struct wharf_server *server, const struct wharf_totals *totals)
 {
     wharf_log_set_level((enum wharf_log_level)server->config.log_level);
-    wharf_front_enter(&server->front);
-    server->front.config = server->config;
-    server->front.config.gpu_memory_nbytes = totals->pinned_nbytes;
+    wharf_core_enter(&server->core);
+    server->core.config = server->config;
+    server->core.config.gpu_memory_nbytes = totals->pinned_nbytes;
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
-        server->front.sched[i].slice_ns = server->config.slice_ns;
-    wharf_tenants_reload(&server->front.tenants, &server->config);
-    wharf_tenants_set_totals(&server->front.tenants, totals);
-    wharf_front_leave(&server->front);
+        server->core.sched[i].slice_ns = server->config.slice_ns;
+    wharf_tenants_reload(&server->core.tenants, &server->config);
+    wharf_tenants_set_totals(&server->core.tenants, totals);
+    wharf_core_leave(&server->core);
 }
 
 static double unix_now_s(void)
@@ -276,11 +276,11 @@ void wharf_server_note_reload(struct wharf_server *server, bool is_good)
 {
     double now_s = unix_now_s();
 
-    wharf_front_enter(&server->front);
-    server->front.has_bad_config = !is_good;
+    wharf_core_enter(&server->core);
+    server->core.has_bad_config = !is_good;
     if (is_good)
-        server->front.configured_s = now_s;
-    wharf_front_leave(&server->front);
+        server->core.configured_s = now_s;
+    wharf_core_leave(&server->core);
 }
 
 int wharf_server_reload(struct wharf_server *server, struct wharf_config *next, char *message,
@@ -304,9 +304,9 @@ static void look_for_gpus(struct wharf_timer *timer)
 {
     struct wharf_server *server = WHARF_LIST_ENTRY(timer, struct wharf_server, gpu_timer);
 
-    wharf_front_enter(&server->front);
-    uint32_t n_expected = wharf_gpus_expected(&server->front), n_up = wharf_gpus_up(&server->front);
-    wharf_front_leave(&server->front);
+    wharf_core_enter(&server->core);
+    uint32_t n_expected = wharf_gpus_expected(&server->core), n_up = wharf_gpus_up(&server->core);
+    wharf_core_leave(&server->core);
     if (n_up < n_expected && !server->is_draining)
         wharf_log(WHARF_LOG_WARNING, NULL,
                   "of %u GPUs that are expected %u are up; [gpu] expected says how many there "
@@ -337,30 +337,30 @@ static int start(struct wharf_server *server, const struct wharf_totals *totals)
     if (r < 0)
         return r;
     wharf_loop_on_wake(server->loop, on_wake, server);
-    r = wharf_front_init(&server->front, &server->config, server->loop);
+    r = wharf_core_init(&server->core, &server->config, server->loop);
     if (r < 0)
         return r;
     wharf_list_init(&server->file_processes);
-    server->front.started_s = server->front.configured_s = unix_now_s();
+    server->core.started_s = server->core.configured_s = unix_now_s();
     apply_config(server, totals);
     r = wharf_reaper_new(server->loop, &server->reaper);
     if (r == 0)
-        r = wharf_model_maker_new(&server->front, server->loop, &server->model_maker);
+        r = wharf_model_maker_new(&server->core, server->loop, &server->model_maker);
     if (r == 0)
         r = wharf_stats_maker_new(server, &server->stats_maker);
     if (r == 0)
-        r = wharf_gate_new(server, &server->gate);
+        r = wharf_fd_filter_new(server, &server->filter);
     if (r == 0)
-        r = wharf_undertaker_new(server->loop, &server->front, &server->undertaker);
+        r = wharf_closer_process_new(server->loop, &server->core, &server->closer_process);
     if (r == 0)
         r = wharf_owners_new(server, &server->owners);
     if (r == 0)
-        r = wharf_cpu_backend.start(&server->front, &server->config);
-    server->front.promise_fd = server->promise_fd;
+        r = wharf_cpu_backend.start(&server->core, &server->config);
+    server->core.promise_fd = server->promise_fd;
     if (r == 0)
-        r = wharf_gpus_start(&server->front, &server->config);
+        r = wharf_gpus_start(&server->core, &server->config);
     if (r == 0)
-        r = wharf_gate_wait(server->gate);
+        r = wharf_fd_filter_wait(server->filter);
     return r;
 }
 
@@ -391,7 +391,7 @@ int wharf_server_init(struct wharf_server *server, struct wharf_config *config)
     wharf_list_init(&server->listeners);
     wharf_list_init(&server->connections);
     wharf_list_init(&server->kept_rings);
-    wharf_list_init(&server->doomed);
+    wharf_list_init(&server->closing);
     wharf_machine_raise_open_files();
     int r = find_totals(&server->config, &totals, message, sizeof(message));
     if (r < 0) {
@@ -418,12 +418,12 @@ int wharf_server_init(struct wharf_server *server, struct wharf_config *config)
     return 0;
 }
 
-static void end_doomed(struct wharf_server *server)
+static void end_closing(struct wharf_server *server)
 {
     struct wharf_connection *connection;
 
-    while ((connection = WHARF_LIST_FIRST(&server->doomed, struct wharf_connection, doom_link)))
-        wharf_connection_end_doomed(connection);
+    while ((connection = WHARF_LIST_FIRST(&server->closing, struct wharf_connection, doom_link)))
+        wharf_connection_end_closing(connection);
 }
 
 /* An ordinary machine has short slices, and nothing is said of them. */
@@ -445,7 +445,7 @@ int wharf_server_run(struct wharf_server *server)
         int r = wharf_loop_turn(server->loop);
         if (r < 0)
             return r;
-        end_doomed(server);
+        end_closing(server);
         set_tidy_timer(server);
         wharf_refusals_say(server);
         if (server->wants_drain && !server->is_draining)
@@ -460,22 +460,22 @@ void wharf_server_deinit(struct wharf_server *server)
     wharf_scraper_free(server->scraper);
     wharf_listeners_close(server);
     wharf_stats_maker_free(server->stats_maker);
-    /* Without a loop there is no front yet. */
+    /* Without a loop there is no core yet. */
     if (server->loop)
-        wharf_gpus_stop(&server->front);
+        wharf_gpus_stop(&server->core);
     /* Workers may wait for a file. */
     wharf_files_deinit(server);
-    if (server->front.backend)
-        server->front.backend->ops->stop(server->front.backend);
+    if (server->core.backend)
+        server->core.backend->ops->stop(server->core.backend);
     wharf_cpu_buffer_deinit(&server->here.buffer);
     wharf_owners_free(server->owners);
-    wharf_gate_free(server->gate);
-    wharf_undertaker_free(server->undertaker);
+    wharf_fd_filter_free(server->filter);
+    wharf_closer_process_free(server->closer_process);
     wharf_model_maker_free(server->model_maker);
     wharf_reaper_free(server->reaper);
     wharf_kept_rings_free(server);
     if (server->loop) {
-        wharf_front_deinit(&server->front);
+        wharf_core_deinit(&server->core);
         wharf_loop_free(server->loop);
     }
     wharf_close_fd(server->promise_fd);

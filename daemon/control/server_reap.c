@@ -7,21 +7,21 @@
 #include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
 #include "daemon/core/totals.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/placement/gpu_memory.h"
 
 /* What the GPU's worker still has stays charged until it lets it go. */
 static void drop_memory(struct wharf_server *server, struct wharf_session *session,
                         struct wharf_gpu_memory *memory, const struct wharf_use *use)
 {
-    if (!wharf_gpu_memory_drop(&server->front, memory, use))
+    if (!wharf_gpu_memory_drop(&server->core, memory, use))
         return;
     wharf_use_subtract(&session->use, use);
 }
 
 static void drop_memories(struct wharf_server *server, struct wharf_session *session)
 {
-    wharf_front_enter(&server->front);
+    wharf_core_enter(&server->core);
     for (uint32_t i = 0; i < session->n_regions; i++) {
         struct wharf_region *region = &session->regions[i];
         struct wharf_use use = wharf_region_use(region);
@@ -29,7 +29,7 @@ static void drop_memories(struct wharf_server *server, struct wharf_session *ses
     }
     for (uint32_t i = 0; i < session->n_models; i++)
         drop_memory(server, session, session->models[i].memory, &session->models[i].use);
-    wharf_front_leave(&server->front);
+    wharf_core_leave(&server->core);
 }
 
 /* What was counted as ending is over; the tenant may be gone then. */
@@ -37,7 +37,7 @@ static void take_back(struct wharf_server *server, struct wharf_tenant *tenant,
                       const struct wharf_use *use)
 {
     tenant->n_endings--;
-    wharf_front_give_back(&server->front, tenant, use);
+    wharf_core_give_back(&server->core, tenant, use);
 }
 
 void wharf_server_reap_session(struct wharf_server *server, struct wharf_session *session)

@@ -7,8 +7,8 @@
 
 #include "daemon/base/log.h"
 #include "daemon/control/stats_page.h"
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
-#include "daemon/core/front.h"
 #include "daemon/core/limits.h"
 #include "daemon/core/stats.h"
 #include "daemon/core/totals.h"
@@ -17,12 +17,12 @@
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
-static void copy_gpus(const struct wharf_front *front, struct wharf_stats_daemon *daemon)
+static void copy_gpus(const struct wharf_core *core, struct wharf_stats_daemon *daemon)
 {
-    daemon->n_gpus = front->fleet.n_gpus;
-    for (uint32_t i = 0; i < front->fleet.n_gpus; i++) {
-        const struct wharf_gpu_view *gpu = &front->fleet.gpus[i];
-        bool is_up = wharf_place_is_up(front, i);
+    daemon->n_gpus = core->fleet.n_gpus;
+    for (uint32_t i = 0; i < core->fleet.n_gpus; i++) {
+        const struct wharf_gpu_view *gpu = &core->fleet.gpus[i];
+        bool is_up = wharf_place_is_up(core, i);
         daemon->gpus[i].name = gpu->name;
         daemon->gpus[i].is_up = is_up;
         daemon->gpus[i].n_warps = is_up ? gpu->n_warps : 0;
@@ -41,31 +41,31 @@ static void copy_gpus(const struct wharf_front *front, struct wharf_stats_daemon
     }
 }
 
-void wharf_stats_copy_daemon(const struct wharf_front *front, struct wharf_stats_daemon *ret_daemon)
+void wharf_stats_copy_daemon(const struct wharf_core *core, struct wharf_stats_daemon *ret_daemon)
 {
-    ret_daemon->n_workers = front->workers.n_workers;
-    ret_daemon->n_busy = front->workers.n_short + front->workers.n_long;
-    ret_daemon->n_queued = wharf_place_n_queued(front);
-    ret_daemon->n_idle_running = front->idle_work.n_running;
-    ret_daemon->n_idle_allowed = wharf_idle_work_allowed(front);
-    ret_daemon->n_idle_pieces = front->idle_work.n_pieces;
-    ret_daemon->n_idle_throttled = front->idle_work.n_throttled;
-    ret_daemon->n_shared_chunks = front->workers.n_shared_chunks;
-    ret_daemon->n_shared_ranges = front->workers.n_shared_ranges;
-    ret_daemon->n_helped_ranges = front->workers.n_helped_ranges;
-    ret_daemon->n_parted_chunks = front->fleet.n_parted_chunks;
-    ret_daemon->n_parts = front->fleet.n_parts;
-    ret_daemon->n_parts_refused = front->fleet.n_parts_refused;
-    ret_daemon->pinned_nbytes = front->residency.pinned_nbytes;
+    ret_daemon->n_workers = core->workers.n_workers;
+    ret_daemon->n_busy = core->workers.n_short + core->workers.n_long;
+    ret_daemon->n_queued = wharf_place_n_queued(core);
+    ret_daemon->n_idle_running = core->idle_work.n_running;
+    ret_daemon->n_idle_allowed = wharf_idle_work_allowed(core);
+    ret_daemon->n_idle_pieces = core->idle_work.n_pieces;
+    ret_daemon->n_idle_throttled = core->idle_work.n_throttled;
+    ret_daemon->n_shared_chunks = core->workers.n_shared_chunks;
+    ret_daemon->n_shared_ranges = core->workers.n_shared_ranges;
+    ret_daemon->n_helped_ranges = core->workers.n_helped_ranges;
+    ret_daemon->n_parted_chunks = core->fleet.n_parted_chunks;
+    ret_daemon->n_parts = core->fleet.n_parts;
+    ret_daemon->n_parts_refused = core->fleet.n_parts_refused;
+    ret_daemon->pinned_nbytes = core->residency.pinned_nbytes;
     for (unsigned i = 0; i < WHARF_N_TOTALS; i++)
-        ret_daemon->totals[i] = front->tenants.totals.of[i].total;
-    ret_daemon->started_s = front->started_s;
-    ret_daemon->configured_s = front->configured_s;
-    ret_daemon->has_bad_config = front->has_bad_config;
-    ret_daemon->n_gpus_expected = wharf_gpus_expected(front);
-    ret_daemon->n_gpus_up = wharf_gpus_up(front);
+        ret_daemon->totals[i] = core->tenants.totals.of[i].total;
+    ret_daemon->started_s = core->started_s;
+    ret_daemon->configured_s = core->configured_s;
+    ret_daemon->has_bad_config = core->has_bad_config;
+    ret_daemon->n_gpus_expected = wharf_gpus_expected(core);
+    ret_daemon->n_gpus_up = wharf_gpus_up(core);
     wharf_log_read_counts(&ret_daemon->log);
-    copy_gpus(front, ret_daemon);
+    copy_gpus(core, ret_daemon);
 }
 
 void wharf_stats_copy_tenant(const struct wharf_tenant *tenant, struct wharf_stats_row *ret_row)

@@ -21,7 +21,7 @@
 #include "daemon/core/stats.h"
 #include "daemon/core/tenant.h"
 
-struct wharf_front;
+struct wharf_core;
 
 /* A copy of what the daemon as a whole, and its GPUs, have counted. */
 struct wharf_stats_daemon {
@@ -69,12 +69,11 @@ struct wharf_stats_source {
     uint64_t n_tenants_seen; /* and those that it has known */
 };
 
-/* Copies, under the front lock.  They take constant time, and some for each GPU. */
-void wharf_stats_copy_daemon(const struct wharf_front *front,
-                             struct wharf_stats_daemon *ret_daemon);
+/* Copies, under the core lock.  They take constant time, and some for each GPU. */
+void wharf_stats_copy_daemon(const struct wharf_core *core, struct wharf_stats_daemon *ret_daemon);
 void wharf_stats_copy_tenant(const struct wharf_tenant *tenant, struct wharf_stats_row *ret_row);
 
-/* Adds what a tenant has to a row of all together.  Under the front lock. */
+/* Adds what a tenant has to a row of all together.  Under the core lock. */
 void wharf_stats_add_tenant(const struct wharf_tenant *tenant, struct wharf_stats_row *all);
 
 struct wharf_stats_cursor {

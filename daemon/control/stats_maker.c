@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/base/background_queue.h"
 #include "daemon/base/cleanup.h"
-#include "daemon/base/errands.h"
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
@@ -17,7 +17,7 @@ struct wharf_stats_maker {
     wharf_stats_text_fn *answer_text; /* to those who have asked for one */
     struct wharf_server *server;
     const char *io;
-    struct wharf_errands errands;
+    struct wharf_background_queue background;
     struct wharf_list snapshots;    /* that are read, the one that was asked longest ago first */
     size_t kept_nbytes;             /* of these */
     struct wharf_list asking;       /* connections, for the next one */
@@ -33,11 +33,12 @@ static struct wharf_stats_snapshot *snapshot_of(struct wharf_list *link)
     return WHARF_LIST_ENTRY(link, struct wharf_stats_snapshot, link);
 }
 
-static void run(struct wharf_errands *errands, struct wharf_list *link)
+static void run(struct wharf_background_queue *background, struct wharf_list *link)
 {
-    struct wharf_stats_maker *maker = WHARF_LIST_ENTRY(errands, struct wharf_stats_maker, errands);
+    struct wharf_stats_maker *maker =
+        WHARF_LIST_ENTRY(background, struct wharf_stats_maker, background);
 
-    wharf_stats_snapshot_make(snapshot_of(link), &maker->server->front, maker->io,
+    wharf_stats_snapshot_make(snapshot_of(link), &maker->server->core, maker->io,
                               maker->server->started_ns);
 }
 
@@ -54,9 +55,9 @@ int wharf_stats_maker_new(struct wharf_server *server, struct wharf_stats_maker 
     wharf_list_init(&maker->served);
     wharf_list_init(&maker->asking_texts);
     wharf_list_init(&maker->served_texts);
-    maker->errands =
-        (struct wharf_errands){.loop = server->loop, .name = "wharf-stats", .run = run};
-    int r = wharf_errands_start(&maker->errands);
+    maker->background =
+        (struct wharf_background_queue){.loop = server->loop, .name = "wharf-stats", .run = run};
+    int r = wharf_background_queue_start(&maker->background);
     if (r < 0)
         free(maker);
     else
@@ -74,8 +75,8 @@ void wharf_stats_maker_free(struct wharf_stats_maker *maker)
 {
     if (!maker)
         return;
-    wharf_errands_stop(&maker->errands);
-    free_all(&maker->errands.done);
+    wharf_background_queue_stop(&maker->background);
+    free_all(&maker->background.done);
     free_all(&maker->snapshots);
     free(maker);
 }
@@ -178,7 +179,7 @@ static void start(struct wharf_stats_maker *maker)
     wharf_list_splice(&maker->served, &maker->asking);
     snapshot->wants_text = !wharf_list_is_empty(&maker->asking_texts);
     wharf_list_splice(&maker->served_texts, &maker->asking_texts);
-    wharf_errands_add(&maker->errands, &snapshot->link);
+    wharf_background_queue_add(&maker->background, &snapshot->link);
 }
 
 static void serve(struct wharf_stats_maker *maker, struct wharf_stats_snapshot *snapshot)
@@ -206,7 +207,7 @@ void wharf_stats_take_made(struct wharf_server *server)
     struct wharf_stats_maker *maker = server->stats_maker;
     struct wharf_list *link;
 
-    while ((link = wharf_errands_take(&maker->errands))) {
+    while ((link = wharf_background_queue_take(&maker->background))) {
         struct wharf_stats_snapshot *snapshot = snapshot_of(link);
         maker->is_making = false;
         if (snapshot->error)

@@ -14,7 +14,7 @@
 #include "daemon/control/stats_families.h"
 #include "daemon/control/stats_maker.h"
 #include "daemon/control/stats_page.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/session_end.h"
 
 static struct wharf_stats_cursor cursor_unpack(uint64_t first)
@@ -39,13 +39,13 @@ static void look(const struct wharf_connection *connection, bool is_first,
 
     source->daemon.io = wharf_loop_kind(server->loop) == WHARF_LOOP_URING ? "io_uring" : "epoll";
     source->daemon.uptime_s = 1e-9 * (double)(wharf_now_ns() - server->started_ns);
-    wharf_front_enter(&server->front);
+    wharf_core_enter(&server->core);
     /* What its leases have done counts too. */
     if (is_first)
-        wharf_front_recall_all(&server->front, connection->tenant);
-    wharf_stats_copy_daemon(&server->front, &source->daemon);
+        wharf_core_recall_all(&server->core, connection->tenant);
+    wharf_stats_copy_daemon(&server->core, &source->daemon);
     wharf_stats_copy_tenant(connection->tenant, source->rows);
-    wharf_front_leave(&server->front);
+    wharf_core_leave(&server->core);
 }
 
 static int send_own(struct wharf_connection *connection, const Wharf__Request *request)

@@ -12,16 +12,16 @@
 #include "daemon/control/stats_families.h"
 #include "daemon/control/stats_page.h"
 #include "daemon/control/stats_text.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/stats.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/session_end.h"
 
-/* Tenants that are looked at, or copied, under one hold of the front lock: some 4 KiB of counters
+/* Tenants that are looked at, or copied, under one hold of the core lock: some 4 KiB of counters
  * each, which other processors have written. */
 #define MOST_VISITS 16
 
-/* What everybody else has of the front lock and of this thread's processor between two steps. */
+/* What everybody else has of the core lock and of this thread's processor between two steps. */
 #define PAUSE_NS 50000
 
 /* Pages that are made between two pauses. */
@@ -35,7 +35,7 @@ struct seen {
 
 struct making {
     struct wharf_stats_snapshot *snapshot;
-    struct wharf_front *front;
+    struct wharf_core *core;
     struct wharf_stats_source source;
     struct wharf_stats_row all;
     struct wharf_stats_page page;
@@ -69,11 +69,11 @@ static bool grow(void **array, size_t *n_room, size_t n, size_t nbytes)
     return true;
 }
 
-/* ---- steps under the front lock ------------------------------------------------------------ */
+/* ---- steps under the core lock ------------------------------------------------------------ */
 
 static void begin_step(struct making *making)
 {
-    wharf_front_enter(making->front);
+    wharf_core_enter(making->core);
     making->snapshot->n_steps++;
     making->n_visits = 0;
 }
@@ -82,7 +82,7 @@ static void end_step(struct making *making)
 {
     struct wharf_stats_snapshot *snapshot = making->snapshot;
 
-    wharf_front_leave(making->front);
+    wharf_core_leave(making->core);
     snapshot->n_visits += making->n_visits;
     if (making->n_visits > snapshot->most_visits)
         snapshot->most_visits = making->n_visits;
@@ -91,24 +91,24 @@ static void end_step(struct making *making)
 /* From here until end_walk no tenant is dropped.  Those that come later are not in the snapshot. */
 static void begin_walk(struct making *making)
 {
-    struct wharf_front *front = making->front;
+    struct wharf_core *core = making->core;
 
     begin_step(making);
     /* What leases have done counts too. */
-    wharf_front_recall_all(front, NULL);
-    front->tenants.n_walks++;
-    making->all.stats = front->tenants.dropped;
-    making->source.n_tenants = front->tenants.n;
-    making->source.n_tenants_seen = front->tenants.last_number;
-    making->most_histograms = front->config.n_histogram_tenants;
-    wharf_stats_copy_daemon(front, &making->source.daemon);
+    wharf_core_recall_all(core, NULL);
+    core->tenants.n_walks++;
+    making->all.stats = core->tenants.dropped;
+    making->source.n_tenants = core->tenants.n;
+    making->source.n_tenants_seen = core->tenants.last_number;
+    making->most_histograms = core->config.n_histogram_tenants;
+    wharf_stats_copy_daemon(core, &making->source.daemon);
     end_step(making);
 }
 
 static void end_walk(struct making *making)
 {
     begin_step(making);
-    making->front->tenants.n_walks--;
+    making->core->tenants.n_walks--;
     end_step(making);
 }
 
@@ -124,7 +124,7 @@ static uint64_t busy_ns_of(const struct wharf_tenant *tenant)
 /* The next tenants, as many as there is room for; returns whether there are more. */
 static bool see_some(struct making *making, struct wharf_list **at)
 {
-    struct wharf_list *end = &making->front->tenants.list;
+    struct wharf_list *end = &making->core->tenants.list;
     bool is_end = false;
 
     begin_step(making);
@@ -291,7 +291,7 @@ static void trim(struct wharf_stats_snapshot *snapshot)
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-void wharf_stats_snapshot_make(struct wharf_stats_snapshot *snapshot, struct wharf_front *front,
+void wharf_stats_snapshot_make(struct wharf_stats_snapshot *snapshot, struct wharf_core *core,
                                const char *io, uint64_t started_ns)
 {
     struct making *making = calloc(1, sizeof(*making));
@@ -300,7 +300,7 @@ void wharf_stats_snapshot_make(struct wharf_stats_snapshot *snapshot, struct wha
     if (!making)
         return;
     making->snapshot = snapshot;
-    making->front = front;
+    making->core = core;
     making->all.has_histograms = true;
     making->source.all = &making->all;
     making->source.daemon.io = io;

@@ -2,7 +2,7 @@
 /*
  * stats_snapshot.h: all statistics of one time, as pages that are ready to be sent.
  *
- * Making one takes the front lock in steps of bounded length, with pauses between them, and may be
+ * Making one takes the core lock in steps of bounded length, with pauses between them, and may be
  * done by any thread.  A first walk over all tenants sums up what they count and finds the busiest.
  * The busiest are then copied, as many as fit into WHARF_STATS_MOST_TEXT_NBYTES of text, and the
  * pages are made from the copies.  No tenant is dropped meanwhile.
@@ -16,7 +16,7 @@
 
 #include "daemon/base/list.h"
 
-struct wharf_front;
+struct wharf_core;
 struct wharf_stats_text;
 
 /* The largest snapshot, as the text that Prometheus reads. */
@@ -36,7 +36,7 @@ struct wharf_stats_snapshot {
     size_t n_pages, n_pages_room;
 
     /* What it took. */
-    uint64_t n_steps;     /* holds of the front lock */
+    uint64_t n_steps;     /* holds of the core lock */
     uint64_t n_visits;    /* looks at, or copies of, tenants */
     uint64_t most_visits; /* of one hold */
     size_t n_rows;        /* tenants that have samples of their own */
@@ -49,9 +49,9 @@ void wharf_stats_snapshot_free(struct wharf_stats_snapshot *snapshot);
 /* Frees the pages, and leaves the rest. */
 void wharf_stats_snapshot_drop_pages(struct wharf_stats_snapshot *snapshot);
 
-/* Fills a new snapshot, or sets its `error`.  Call it without the front lock.  `io` and
+/* Fills a new snapshot, or sets its `error`.  Call it without the core lock.  `io` and
  * `started_ns` are the daemon's. */
-void wharf_stats_snapshot_make(struct wharf_stats_snapshot *snapshot, struct wharf_front *front,
+void wharf_stats_snapshot_make(struct wharf_stats_snapshot *snapshot, struct wharf_core *core,
                                const char *io, uint64_t started_ns);
 
 /* What StatsReply.next says of a page, and StatsRequest.first asks for; 0 asks for page 0. */

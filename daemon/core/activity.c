@@ -13,7 +13,7 @@
  * what they have got before they submit more. */
 #define STALE_NS ((uint64_t)WHARF_NS_PER_MS)
 
-static void count_active(struct wharf_front *front, struct wharf_session *session, bool is_active)
+static void count_active(struct wharf_core *core, struct wharf_session *session, bool is_active)
 {
     struct wharf_tenant *tenant = session->tenant;
 
@@ -22,69 +22,69 @@ static void count_active(struct wharf_front *front, struct wharf_session *sessio
     session->activity.is_active = is_active;
     if (is_active && tenant->n_active++ == 0) {
         tenant->active_weight = tenant->quota.weight;
-        front->watching.active_weight += tenant->active_weight;
+        core->watching.active_weight += tenant->active_weight;
     } else if (!is_active && --tenant->n_active == 0) {
-        front->watching.active_weight -= tenant->active_weight;
+        core->watching.active_weight -= tenant->active_weight;
     }
 }
 
-void wharf_front_count_active(struct wharf_front *front, struct wharf_session *session)
+void wharf_core_count_active(struct wharf_core *core, struct wharf_session *session)
 {
     bool is_active = (session->activity.is_watched && !session->activity.lingers) ||
                      session->lease || session->n_in_flight > 0;
 
     wharf_list_remove(&session->activity.stale_link);
     if (session->state != WHARF_SESSION_LIVE)
-        count_active(front, session, false);
+        count_active(core, session, false);
     else if (is_active)
-        count_active(front, session, true);
+        count_active(core, session, true);
     else if (session->activity.is_active)
-        wharf_list_append(&front->watching.stale, &session->activity.stale_link);
+        wharf_list_append(&core->watching.stale, &session->activity.stale_link);
 }
 
-void wharf_front_drop_stale(struct wharf_front *front, uint64_t now_ns)
+void wharf_core_drop_stale(struct wharf_core *core, uint64_t now_ns)
 {
     for (unsigned n = 0; n < MOST_EXPIRED; n++) {
         struct wharf_session *session =
-            WHARF_LIST_FIRST(&front->watching.stale, struct wharf_session, activity.stale_link);
+            WHARF_LIST_FIRST(&core->watching.stale, struct wharf_session, activity.stale_link);
         if (!session || now_ns - session->activity.active_ns < STALE_NS)
             return;
         wharf_list_remove(&session->activity.stale_link);
-        count_active(front, session, false);
+        count_active(core, session, false);
     }
 }
 
-void wharf_front_set_lingers(struct wharf_front *front, struct wharf_session *session, bool lingers)
+void wharf_core_set_lingers(struct wharf_core *core, struct wharf_session *session, bool lingers)
 {
     if (lingers == session->activity.lingers)
         return;
     session->activity.lingers = lingers;
-    front->watching.n_lingering += lingers ? 1 : UINT32_MAX;
-    wharf_front_count_active(front, session);
+    core->watching.n_lingering += lingers ? 1 : UINT32_MAX;
+    wharf_core_count_active(core, session);
 }
 
-void wharf_front_watch(struct wharf_front *front, struct wharf_session *session, uint64_t now_ns)
+void wharf_core_watch(struct wharf_core *core, struct wharf_session *session, uint64_t now_ns)
 {
     session->activity.active_ns = now_ns;
-    wharf_front_set_lingers(front, session, false);
+    wharf_core_set_lingers(core, session, false);
     if (session->activity.is_watched || session->state != WHARF_SESSION_LIVE)
         return;
     session->activity.is_watched = true;
-    wharf_list_append(&front->watching.watched, &session->activity.watch_link);
+    wharf_list_append(&core->watching.watched, &session->activity.watch_link);
     wharf_ring_daemon_disarm(&session->ring);
-    wharf_front_count_active(front, session);
+    wharf_core_count_active(core, session);
 }
 
-void wharf_front_unwatch(struct wharf_front *front, struct wharf_session *session)
+void wharf_core_unwatch(struct wharf_core *core, struct wharf_session *session)
 {
-    wharf_front_set_lingers(front, session, false);
+    wharf_core_set_lingers(core, session, false);
     session->activity.is_watched = false;
     wharf_list_remove(&session->activity.watch_link);
-    wharf_front_count_active(front, session);
+    wharf_core_count_active(core, session);
 }
 
-bool wharf_front_has_plenty(const struct wharf_front *front)
+bool wharf_core_has_plenty(const struct wharf_core *core)
 {
-    return front->workers.n_sleeping == 0 && front->workers.n_workers > 0 &&
-           wharf_place_n_for_cpu(front) >= front->workers.n_workers;
+    return core->workers.n_sleeping == 0 && core->workers.n_workers > 0 &&
+           wharf_place_n_for_cpu(core) >= core->workers.n_workers;
 }

@@ -2,7 +2,7 @@
 /*
  * batch.h: a batch's chunk table, copied and checked.
  *
- * The copy never changes; what counts progress is guarded by the front lock.
+ * The copy never changes; what counts progress is guarded by the core lock.
  */
 #ifndef WHARF_DAEMON_CORE_BATCH_H
 #define WHARF_DAEMON_CORE_BATCH_H

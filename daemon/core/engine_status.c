@@ -1,63 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/core/engine_status.h"
 
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/job.h"
 #include "daemon/core/queues.h"
 
-bool wharf_place_is_up(const struct wharf_front *front, uint32_t gpu)
+bool wharf_place_is_up(const struct wharf_core *core, uint32_t gpu)
 {
-    return front->fleet.gpus_up >> gpu & 1;
+    return core->fleet.gpus_up >> gpu & 1;
 }
 
-bool wharf_place_has_gpu(const struct wharf_front *front, uint32_t engine)
+bool wharf_place_has_gpu(const struct wharf_core *core, uint32_t engine)
 {
-    return front->fleet.gpus_up &&
-           (engine == WHARF_ENGINE_AUTO || engine == front->fleet.gpu_engine);
+    return core->fleet.gpus_up && (engine == WHARF_ENGINE_AUTO || engine == core->fleet.gpu_engine);
 }
 
-uint32_t wharf_place_n_queued(const struct wharf_front *front)
+uint32_t wharf_place_n_queued(const struct wharf_core *core)
 {
-    uint32_t n = front->n_waiting;
+    uint32_t n = core->n_waiting;
 
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
-        n += front->sched[i].n_queued;
+        n += core->sched[i].n_queued;
     return n;
 }
 
-static uint32_t n_of_own(const struct wharf_front *front, uint32_t gpu)
+static uint32_t n_of_own(const struct wharf_core *core, uint32_t gpu)
 {
-    return front->sched[WHARF_POOL_OWN + gpu].n_queued;
+    return core->sched[WHARF_POOL_OWN + gpu].n_queued;
 }
 
-uint32_t wharf_place_n_for_cpu(const struct wharf_front *front)
+uint32_t wharf_place_n_for_cpu(const struct wharf_core *core)
 {
-    uint32_t n = front->retries.n + front->sched[WHARF_POOL_CPU].n_queued +
-                 front->sched[WHARF_POOL_ANY].n_queued;
+    uint32_t n = core->retries.n + core->sched[WHARF_POOL_CPU].n_queued +
+                 core->sched[WHARF_POOL_ANY].n_queued;
 
-    if (!front->fleet.gpus_up)
-        n += front->sched[WHARF_POOL_GPU].n_queued + front->sched[WHARF_POOL_LARGE].n_queued;
+    if (!core->fleet.gpus_up)
+        n += core->sched[WHARF_POOL_GPU].n_queued + core->sched[WHARF_POOL_LARGE].n_queued;
     /* What was queued for a GPU that has no worker now is the CPU's to move. */
-    for (uint32_t gpu = 0; gpu < front->fleet.n_gpus; gpu++)
-        n += wharf_place_is_up(front, gpu) ? 0 : n_of_own(front, gpu);
+    for (uint32_t gpu = 0; gpu < core->fleet.n_gpus; gpu++)
+        n += wharf_place_is_up(core, gpu) ? 0 : n_of_own(core, gpu);
     return n;
 }
 
-bool wharf_place_may_be_gpus(const struct wharf_front *front)
+bool wharf_place_may_be_gpus(const struct wharf_core *core)
 {
-    return front->fleet.gpus_up && front->retries.n == 0 &&
-           front->sched[WHARF_POOL_CPU].n_queued == 0;
+    return core->fleet.gpus_up && core->retries.n == 0 && core->sched[WHARF_POOL_CPU].n_queued == 0;
 }
 
-bool wharf_place_may_import(const struct wharf_front *front)
+bool wharf_place_may_import(const struct wharf_core *core)
 {
-    for (uint32_t gpu = 0; gpu < front->fleet.n_gpus; gpu++)
-        if (front->fleet.gpus[gpu].may_come)
+    for (uint32_t gpu = 0; gpu < core->fleet.n_gpus; gpu++)
+        if (core->fleet.gpus[gpu].may_come)
             return true;
     return false;
 }
 
-bool wharf_place_gpu_codes(const struct wharf_front *front, const struct wharf_job *job)
+bool wharf_place_gpu_codes(const struct wharf_core *core, const struct wharf_job *job)
 {
-    return !wharf_job_compresses(job) && front->fleet.gpu_codecs >> job->submission.codec & 1;
+    return !wharf_job_compresses(job) && core->fleet.gpu_codecs >> job->submission.codec & 1;
 }

@@ -60,7 +60,7 @@ static inline bool wharf_file_io_is_lost(const struct wharf_file_io *io)
 }
 
 /*
- * Reads into, or writes from, the daemon's own memory, and waits for that; without the front lock.
+ * Reads into, or writes from, the daemon's own memory, and waits for that; without the core lock.
  * stopped: 0 until the job is to end, read atomically.  A write that was begun is waited for all
  * the same.
  */

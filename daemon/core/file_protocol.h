@@ -2,15 +2,15 @@
 /*
  * file_protocol.h: what is said to wharfd-io, the process that reads and writes clients' files.
  *
- * There is one for each session that has registered a file.  It has the descriptors, which the gate
- * hands to it; the front has none.  Requests are packets of a socket, and any thread of the process
- * takes the next one.
+ * There is one for each session that has registered a file.  It has the descriptors, which the
+ * filter hands to it; the core has none.  Requests are packets of a socket, and any thread of the
+ * process takes the next one.
  *
- * READ and WRITE go through memory that the front and the process share, and no one else: `n_slots`
+ * READ and WRITE go through memory that the core and the process share, and no one else: `n_slots`
  * heads of struct wharf_file_slot, then from the next page on as many buffers of
  * WHARF_FILE_SLOT_NBYTES.  A slot is one caller's until it is done:
  *
- *     front                              process
+ *     core                              process
  *     is_done = 0, then the packet  -->  reads the file into the buffer, or writes from there
  *     looks at error and nbytes     <--  error, nbytes, then is_done = 1 with release; FUTEX_WAKE
  *
@@ -29,7 +29,7 @@
 
 enum wharf_file_op {
     WHARF_FILE_BEGIN, /* with the memory's descriptor: the first one */
-    WHARF_FILE_TAKE,  /* with a client's descriptor, from the gate: `file` is this from now on */
+    WHARF_FILE_TAKE,  /* with a client's descriptor, from the filter: `file` is this from now on */
     WHARF_FILE_READ,
     WHARF_FILE_WRITE,
     WHARF_FILE_CLOSE,

@@ -16,7 +16,7 @@ struct wharf_gpu_backend;
 
 /*
  * What placement knows of one GPU and its worker.  Its backend keeps it up to date.  What concerns
- * several of them at once is in bits of the front's, one for each GPU: gpus_up and the like.
+ * several of them at once is in bits of the core's, one for each GPU: gpus_up and the like.
  */
 struct wharf_gpu_view {
     uint32_t number;                   /* its place in front->fleet.gpus */

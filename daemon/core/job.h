@@ -2,7 +2,7 @@
 /*
  * job.h: a submission that was taken and found good, and the pieces in which engines do it.
  *
- * Jobs are guarded by the front lock.  While pieces of a job are with engines, these read its
+ * Jobs are guarded by the core lock.  While pieces of a job are with engines, these read its
  * submission, regions and batch without the lock: nobody changes them then.
  */
 #ifndef WHARF_DAEMON_CORE_JOB_H
@@ -36,7 +36,7 @@ struct wharf_job {
     };
     struct wharf_session *session;
     struct wharf_list link;            /* in a queue, or in none */
-    struct wharf_heap_node deadline;   /* in the front's heap, if it has one */
+    struct wharf_heap_node deadline;   /* in the core's heap, if it has one */
     struct wharf_region *source;       /* of a batch, where its table is */
     struct wharf_region *destination;  /* likewise, its results; NULL if they are not wanted */
     struct wharf_session_model *model; /* that its parameter stands for; NULL: none */
@@ -54,7 +54,7 @@ struct wharf_job {
     uint8_t pool;                      /* enum wharf_pool, or NONE while it waits for memory */
     uint8_t why;                       /* enum wharf_placement, of pools CPU and GPU */
     uint8_t attempt;                   /* how often it was begun anew; stays at 255 */
-    bool is_plain;                     /* lease.h: a worker may have it without the front lock */
+    bool is_plain;                     /* lease.h: a worker may have it without the core lock */
     uint8_t stopped; /* WHARF_CANCELLED or WHARF_DEADLINE: nothing more of it is begun; else 0.
                         Read without the lock too. */
 };

@@ -2,7 +2,7 @@
 /*
  * piece.h: the chunks of a piece, for engines: what each is, and what became of it.
  *
- * Without the front lock: while an engine has a piece nobody changes what these look at.
+ * Without the core lock: while an engine has a piece nobody changes what these look at.
  */
 #ifndef WHARF_DAEMON_CORE_PIECE_H
 #define WHARF_DAEMON_CORE_PIECE_H

@@ -9,14 +9,14 @@
 #include "daemon/base/heap.h"
 #include "daemon/base/list.h"
 #include "daemon/core/activity.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/job.h"
 #include "daemon/core/session_lease.h"
 #include "daemon/core/stats.h"
 #include "proto/control.h"
 #include "proto/wharf_job.h"
 
-void wharf_front_wake_client(struct wharf_session *session, uint64_t kinds)
+void wharf_core_wake_client(struct wharf_session *session, uint64_t kinds)
 {
     struct wharf_ring_d *d = session->ring.d;
 
@@ -26,14 +26,14 @@ void wharf_front_wake_client(struct wharf_session *session, uint64_t kinds)
         wharf_control_wake(session->socket);
 }
 
-void wharf_front_complete(struct wharf_front *front, struct wharf_session *session,
-                          const struct wharf_completion *completion)
+void wharf_core_complete(struct wharf_core *core, struct wharf_session *session,
+                         const struct wharf_completion *completion)
 {
     if (session->is_broken)
         return;
     wharf_ring_complete(&session->ring, completion);
     if (!wharf_list_is_linked(&session->publish_link))
-        wharf_list_append(&front->unpublished, &session->publish_link);
+        wharf_list_append(&core->unpublished, &session->publish_link);
 }
 
 static void count(struct wharf_job *job, const struct wharf_completion *completion)
@@ -87,18 +87,18 @@ struct wharf_completion wharf_job_completion(const struct wharf_job *job,
     };
 }
 
-void wharf_front_complete_job(struct wharf_front *front, struct wharf_job *job,
-                              const struct wharf_job_end *end)
+void wharf_core_complete_job(struct wharf_core *core, struct wharf_job *job,
+                             const struct wharf_job_end *end)
 {
     struct wharf_completion completion = wharf_job_completion(job, end);
 
     count(job, &completion);
-    wharf_heap_remove(&front->deadlines, &job->deadline);
+    wharf_heap_remove(&core->deadlines, &job->deadline);
     if (job->session->lease) {
         wharf_lease_keep(job->session->lease, job, &completion);
         return;
     }
     wharf_job_free(job);
-    wharf_front_count_active(front, job->session);
-    wharf_front_complete(front, job->session, &completion);
+    wharf_core_count_active(core, job->session);
+    wharf_core_complete(core, job->session, &completion);
 }

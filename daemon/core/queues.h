@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queues.h: the queues of jobs, as tenants, sessions and the front have them.
+ * queues.h: the queues of jobs, as tenants, sessions and the core have them.
  *
- * sched.h says in which order jobs leave them.  Guarded by the front lock.
+ * sched.h says in which order jobs leave them.  Guarded by the core lock.
  */
 #ifndef WHARF_DAEMON_CORE_QUEUES_H
 #define WHARF_DAEMON_CORE_QUEUES_H

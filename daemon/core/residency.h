@@ -3,7 +3,7 @@
  * residency.h: what GPUs have, or could have, of clients' memory: an account.
  *
  * gpu_memory.h says how an entry lives, gpu_room.h who makes room for whom, gpu_spares.h what
- * spares are. Guarded by the front lock.
+ * spares are. Guarded by the core lock.
  */
 #ifndef WHARF_DAEMON_CORE_RESIDENCY_H
 #define WHARF_DAEMON_CORE_RESIDENCY_H
@@ -58,7 +58,7 @@ struct wharf_gpu_memory {
     bool is_device;     /* a client's own GPU memory: imported, not pinned */
     bool is_model;      /* the image of one: copied into the devices' memory; gpu_models.h */
     bool is_spare;      /* nobody uses it yet: gpu_spares.h */
-    bool is_counted;    /* in the front's pinned_nbytes: some worker has it, or was asked to */
+    bool is_counted;    /* in the core's pinned_nbytes: some worker has it, or was asked to */
     uint32_t owner;     /* the GPU whose memory it is; WHARF_MAX_GPUS: not known, or none */
     uint32_t number;    /* what workers call it */
     uint64_t since_ns;  /* when it was made */
@@ -88,7 +88,7 @@ static inline bool wharf_gpu_memory_is_dead(const struct wharf_gpu_memory *memor
     return !memory->session && !memory->is_spare;
 }
 
-/* Of the front. */
+/* Of the core. */
 struct wharf_gpu_room {
     struct wharf_list tenants; /* that have something pinned */
     uint32_t n_tenants;
@@ -106,7 +106,7 @@ struct wharf_gpu_spares {
     uint64_t sizes[WHARF_GPU_SPARE_SIZES];
 };
 
-/* Of the front. */
+/* Of the core. */
 struct wharf_residency {
     struct wharf_list memories; /* all that a GPU could use */
     struct wharf_list unheld;   /* GPU memory that was given up and that no worker has */

@@ -2,7 +2,7 @@
 /*
  * retry_queue.h: pieces that a worker of a GPU left behind, for threads of the CPU.
  *
- * Under the front lock.
+ * Under the core lock.
  */
 #ifndef WHARF_DAEMON_CORE_RETRY_QUEUE_H
 #define WHARF_DAEMON_CORE_RETRY_QUEUE_H
@@ -22,7 +22,7 @@ struct wharf_retry {
     void (*taken)(struct wharf_retry *retry);
 };
 
-/* Of the front. */
+/* Of the core. */
 struct wharf_retry_queue {
     struct wharf_list ready;
     uint32_t n;

@@ -58,7 +58,7 @@ int wharf_segment_check(int fd, unsigned *ret_seals, uint64_t *ret_nbytes);
 /*
  * wharf_segment_check_gpu: whether a client's descriptor is an open device of the GPU's driver, as
  * the descriptors are that it exports memory by; which of them is such memory the driver alone can
- * tell.  Asks the file's server, which may hang: for the gate.  Returns 0 or -EBADF.
+ * tell.  Asks the file's server, which may hang: for the filter.  Returns 0 or -EBADF.
  */
 int wharf_segment_check_gpu(int fd);
 

@@ -2,7 +2,7 @@
 /*
  * session.h: rings, regions and jobs of one connection.
  *
- * Made and freed by the loop thread; between, guarded by the front lock.  Its descriptors are the
+ * Made and freed by the loop thread; between, guarded by the core lock.  Its descriptors are the
  * connection's.
  */
 #ifndef WHARF_DAEMON_CORE_SESSION_H
@@ -86,7 +86,7 @@ struct wharf_session_activity {
 struct wharf_session_placing {
     struct wharf_list waiting;  /* jobs whose memory is not ready for the GPU yet */
     struct wharf_list due;      /* those of which that may have changed, and what came later */
-    struct wharf_list due_link; /* in the front's list of sessions that have such jobs */
+    struct wharf_list due_link; /* in the core's list of sessions that have such jobs */
     uint64_t whole_until_ns;    /* its chunks are not decoded in parts: place_parts.h */
 };
 
@@ -130,7 +130,7 @@ struct wharf_session {
     uint32_t n_recalls;        /* who needs it to have none */
     struct wharf_session_cancel cancel;
 
-    /* The front's. */
+    /* The core's. */
     uint32_t n_pieces;              /* of its jobs, that engines have */
     uint32_t n_pins;                /* threads that still have to wake the client */
     struct wharf_list publish_link; /* completions are written, but not published */
@@ -195,7 +195,7 @@ void wharf_session_free(struct wharf_session *session);
 
 /*
  * Whether the client has sealed C, so that nobody can punch holes into it any more: a page fault in
- * memory that is being punched waits until that is done, and C is looked at under the front lock.
+ * memory that is being punched waits until that is done, and C is looked at under the core lock.
  * Before that nothing may look at it.  For the loop thread, without the lock.
  */
 bool wharf_session_ring_is_whole(struct wharf_session *session);

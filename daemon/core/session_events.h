@@ -2,12 +2,12 @@
 /*
  * session_events.h: what becomes of sessions, and the loop thread hears of.
  *
- * Under the front lock.
+ * Under the core lock.
  */
 #ifndef WHARF_DAEMON_CORE_SESSION_EVENTS_H
 #define WHARF_DAEMON_CORE_SESSION_EVENTS_H
 
-struct wharf_front;
+struct wharf_core;
 struct wharf_session;
 
 /* What became of a session, for the loop thread. */
@@ -19,26 +19,26 @@ enum wharf_session_news {
     WHARF_SESSION_IS_FREE,     /* dead, and nobody uses it any more */
 };
 
-/* Its ring is not looked at before wharf_front_rung: its client has been told to ring. */
-void wharf_front_add_session(struct wharf_front *front, struct wharf_session *session);
+/* Its ring is not looked at before wharf_core_doorbell: its client has been told to ring. */
+void wharf_core_add_session(struct wharf_core *core, struct wharf_session *session);
 
 /* Sets the flag CPU_ONLY in its ring, or takes it back: whether its jobs have a GPU at present. */
-void wharf_front_tell_cpu_only(struct wharf_front *front, struct wharf_session *session);
+void wharf_core_tell_cpu_only(struct wharf_core *core, struct wharf_session *session);
 
 /* The loop thread is to look at what became of GPU memory of the session. */
-void wharf_front_tell_decided(struct wharf_front *front, struct wharf_session *session);
+void wharf_core_tell_decided(struct wharf_core *core, struct wharf_session *session);
 
 /* The next session that there is news of, and which; NULL: no more. */
-struct wharf_session *wharf_front_next_news(struct wharf_front *front,
-                                            enum wharf_session_news *ret_news);
+struct wharf_session *wharf_core_next_news(struct wharf_core *core,
+                                           enum wharf_session_news *ret_news);
 
 /* The client broke the order of indices. */
-void wharf_front_set_broken(struct wharf_front *front, struct wharf_session *session);
+void wharf_core_set_broken(struct wharf_core *core, struct wharf_session *session);
 
 /* Tells the loop thread of a dead session that nobody uses any more. */
-void wharf_front_release(struct wharf_front *front, struct wharf_session *session);
+void wharf_core_release(struct wharf_core *core, struct wharf_session *session);
 
 /* The loop thread is to hear of the session. */
-void wharf_front_tell_loop(struct wharf_front *front, struct wharf_session *session);
+void wharf_core_tell_loop(struct wharf_core *core, struct wharf_session *session);
 
 #endif

@@ -18,12 +18,12 @@
 struct wharf_session;
 
 struct wharf_lease {
-    struct wharf_list link;          /* in the front's list while it lasts */
+    struct wharf_list link;          /* in the core's list while it lasts */
     struct wharf_session *session;   /* also after the end: the last one; NULL: it is gone */
     uint64_t in_a_row_ns;            /* that the same session was had */
     uint32_t is_revoked;             /* read and written atomically */
     struct wharf_sched_bundle queue; /* what was taken and not begun */
-    struct wharf_list ended;         /* jobs that others had, and that have ended; front lock */
+    struct wharf_list ended;         /* jobs that others had, and that have ended; core lock */
     uint32_t codec;                  /* of its jobs */
     uint32_t ns_per_kib;             /* what that costs */
     uint8_t why;                     /* enum wharf_placement */
@@ -34,7 +34,7 @@ struct wharf_lease {
     uint64_t wake_kinds; /* how the client is to be woken (WHARF_WAIT_*); 0: not */
     uint64_t wake_by_ns;
     uint64_t charged_ns; /* to begin with */
-    bool is_stuck;       /* its worker is, in memory of the client; front lock */
+    bool is_stuck;       /* its worker is, in memory of the client; core lock */
     bool has_taken;
     bool is_broken;                  /* the client broke the order of indices */
     bool has_other;                  /* the next submission is not for a lease */
@@ -50,7 +50,7 @@ struct wharf_lease {
 /* The session and the worker's lease have nothing to do with each other any more. */
 void wharf_lease_forget(struct wharf_lease *lease);
 
-/* By anybody, under the front lock: a job of the session that somebody else had has ended.  It is
+/* By anybody, under the core lock: a job of the session that somebody else had has ended.  It is
  * completed when the lease ends. */
 void wharf_lease_keep(struct wharf_lease *lease, struct wharf_job *job,
                       const struct wharf_completion *completion);

@@ -2,7 +2,7 @@
 /*
  * stats.h: what the daemon counts.
  *
- * Guarded by the front lock.  All counters only grow; gauges are looked up when they are asked for.
+ * Guarded by the core lock.  All counters only grow; gauges are looked up when they are asked for.
  */
 #ifndef WHARF_DAEMON_CORE_STATS_H
 #define WHARF_DAEMON_CORE_STATS_H

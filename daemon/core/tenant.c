@@ -12,11 +12,11 @@
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/list.h"
 #include "daemon/core/estimate.h"
+#include "daemon/core/gpu_latency.h"
 #include "daemon/core/limits.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/stats.h"
 #include "daemon/core/totals.h"
-#include "daemon/core/trip.h"
 
 /* ---- by name ------------------------------------------------------------------------------- */
 
@@ -168,7 +168,7 @@ static uint64_t trust_end_ns(const struct wharf_gpu_trust *trust, uint64_t ban_n
     uint64_t end_ns =
         later(trust->banned_until_ns, __atomic_load_n(&trust->watched_until_ns, __ATOMIC_RELAXED));
 
-    if (trust->n_alone || trust->n_strikes)
+    if (trust->n_alone || trust->n_worker_faults)
         end_ns = later(end_ns, trust->suspect_ns + ban_ns);
     if (trust->n_slow)
         end_ns = later(end_ns, trust->slow_ns + ban_ns);
@@ -188,7 +188,7 @@ uint64_t wharf_tenant_debts_end_ns(const struct wharf_tenant *tenant,
     if (tenant->interactive_at_ns)
         end_ns = later(end_ns, tenant->interactive_at_ns + WHARF_NS_PER_S);
     if (tenant->n_gate_hangs)
-        end_ns = later(end_ns, tenant->gate_hang_ns + wharf_config_barred_ns(config));
+        end_ns = later(end_ns, tenant->fd_filter_hang_ns + wharf_config_barred_ns(config));
     end_ns = later(end_ns, trust_end_ns(&tenant->gpu_trust, config->gpu_ban_ns));
     return later(end_ns, later(tenant->suspended_until_ns, tenant->not_here_until_ns));
 }

@@ -3,7 +3,7 @@
  * tenant.h: who pays for what clients use.
  *
  * A tenant is a user with the uids that are subordinate to this one, a block of uids, or a
- * listening socket as a whole: owner.h says which.  Everything here is guarded by the front lock.
+ * listening socket as a whole: owner.h says which.  Everything here is guarded by the core lock.
  * Quotas are charged before what they are for is allocated.
  */
 #ifndef WHARF_DAEMON_CORE_TENANT_H
@@ -15,23 +15,23 @@
 #include "daemon/base/config.h"
 #include "daemon/base/list.h"
 #include "daemon/core/estimate.h"
+#include "daemon/core/gpu_latency.h"
 #include "daemon/core/limits.h"
 #include "daemon/core/queues.h"
+#include "daemon/core/rate_probe.h"
 #include "daemon/core/stats.h"
 #include "daemon/core/totals.h"
-#include "daemon/core/trial.h"
-#include "daemon/core/trip.h"
 #include "proto/wharf_job.h"
 
 /* Whether a tenant's jobs may be what ended the GPU's worker. */
 struct wharf_gpu_trust {
-    uint32_t n_alone;        /* items that it still has to have run alone; 0: it is not suspected */
-    uint32_t n_strikes;      /* workers that ended while they ran an item of it alone */
-    uint64_t suspect_ns;     /* when a worker that had its items last ended */
-    uint32_t n_slow;         /* results of its jobs that could not be written for long */
-    uint64_t slow_ns;        /* when that was last */
-    uint64_t waits_ns;       /* how long all results of its jobs kept a thread waiting, */
-    uint64_t waits_since_ns; /* from then on */
+    uint32_t n_alone; /* items that it still has to have run alone; 0: it is not suspected */
+    uint32_t n_worker_faults;  /* workers that ended while they ran an item of it alone */
+    uint64_t suspect_ns;       /* when a worker that had its items last ended */
+    uint32_t n_slow;           /* results of its jobs that could not be written for long */
+    uint64_t slow_ns;          /* when that was last */
+    uint64_t waits_ns;         /* how long all results of its jobs kept a thread waiting, */
+    uint64_t waits_since_ns;   /* from then on */
     uint64_t watched_until_ns; /* they are measured; read without the lock too */
     uint32_t n_stalls; /* workers that were killed since they could not register its memory */
     uint64_t stall_ns; /* when the last one was */
@@ -78,7 +78,7 @@ struct wharf_tenant {
     bool has_reservation;        /* of the minimum of every total: totals.h */
     uint32_t n_hung_gates;       /* processes that its descriptors have hung */
     uint32_t n_gate_hangs;       /* how often they did of late */
-    uint64_t gate_hang_ns;       /* when they last did */
+    uint64_t fd_filter_hang_ns;  /* when they last did */
     uint32_t n_hung_files;       /* processes for files that its files hang; loop thread */
     struct wharf_gpu_trust gpu_trust;
     struct wharf_gpu_pins gpu_pins;
@@ -89,7 +89,7 @@ struct wharf_tenant {
     uint64_t stuck_since_ns;    /* since when it does, or did */
     uint64_t suspended_until_ns;
     bool is_suspended;                     /* its jobs are not begun */
-    struct wharf_list suspended_link;      /* in the front's list, then */
+    struct wharf_list suspended_link;      /* in the core's list, then */
     uint32_t n_references;                 /* by what is not charged to it */
     uint32_t n_gpu_models[WHARF_MAX_GPUS]; /* places of models that it has on each (gpu_models.h) */
     uint32_t n_active;      /* its sessions that are watched or have jobs, or did so just before */
@@ -98,7 +98,7 @@ struct wharf_tenant {
     struct wharf_estimates estimates;                 /* of a processor */
     struct wharf_estimates encoding;                  /* likewise, for jobs that compress */
     struct wharf_gpu_costs gpu_costs[WHARF_MAX_GPUS]; /* of each GPU */
-    struct wharf_trial trials[WHARF_N_CODECS];        /* of what passes most in a flood */
+    struct wharf_rate_probe probes[WHARF_N_CODECS];   /* of what passes most in a flood */
     struct wharf_tenant_stats stats;
     struct wharf_refusals refusals;
     char over_texts[WHARF_N_SHARED_LIMITS][WHARF_OVER_NBYTES];

@@ -14,7 +14,7 @@
  * tenant that has a reservation and stays within the minimum is never refused, and all tenants
  * together never use more than the total.  A charge costs the same for any number of tenants.
  *
- * Guarded by the front lock.
+ * Guarded by the core lock.
  */
 #ifndef WHARF_DAEMON_CORE_TOTALS_H
 #define WHARF_DAEMON_CORE_TOTALS_H

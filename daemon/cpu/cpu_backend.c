@@ -10,10 +10,10 @@
 #include "daemon/base/log_level.h"
 #include "daemon/base/touch.h"
 #include "daemon/core/backend.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/session_lease.h"
 #include "daemon/cpu/cpu_state.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 
 static void *call_stand_in(struct wharf_cpu_backend *backend)
 {
@@ -23,8 +23,8 @@ static void *call_stand_in(struct wharf_cpu_backend *backend)
         return NULL;
     backend->stand_in = worker->next_sleeper;
     backend->n_standing_in++;
-    backend->front->workers.n_workers++;
-    backend->front->workers.n_awake++;
+    backend->core->workers.n_workers++;
+    backend->core->workers.n_awake++;
     return worker;
 }
 
@@ -34,11 +34,11 @@ static void *call(struct wharf_backend *base)
     struct wharf_cpu_worker *worker = backend->sleeper;
 
     if (!worker)
-        return backend->n_standing_in < backend->front->workers.n_stuck ? call_stand_in(backend)
-                                                                        : NULL;
+        return backend->n_standing_in < backend->core->workers.n_stuck ? call_stand_in(backend)
+                                                                       : NULL;
     backend->sleeper = worker->next_sleeper;
-    backend->front->workers.n_sleeping--;
-    backend->front->workers.n_awake++;
+    backend->core->workers.n_sleeping--;
+    backend->core->workers.n_awake++;
     return worker;
 }
 
@@ -55,7 +55,7 @@ static uint64_t busy_since(const struct wharf_backend *base)
     uint64_t earliest_ns = WHARF_NEVER;
 
     /* One that is stuck is not missed while another one stands in for it. */
-    bool is_missed = backend->front->workers.n_stuck >= backend->n_threads / 2;
+    bool is_missed = backend->core->workers.n_stuck >= backend->n_threads / 2;
 
     for (uint32_t i = 0; i < backend->n_threads; i++) {
         const struct wharf_cpu_worker *worker = &backend->workers[i];
@@ -73,12 +73,12 @@ static void stop(struct wharf_backend *base)
     if (!backend)
         return;
     do {
-        wharf_front_enter(backend->front);
+        wharf_core_enter(backend->core);
         backend->stop = true;
         sleeper = call(base);
         if (!sleeper)
             sleeper = call_stand_in(backend);
-        wharf_front_leave(backend->front);
+        wharf_core_leave(backend->core);
         if (sleeper)
             wake(sleeper);
     } while (sleeper);
@@ -87,11 +87,11 @@ static void stop(struct wharf_backend *base)
             pthread_join(backend->workers[i].thread, NULL);
         sem_destroy(&backend->workers[i].called);
     }
-    wharf_front_enter(backend->front);
+    wharf_core_enter(backend->core);
     for (uint32_t i = 0; i < backend->n_threads; i++)
         wharf_lease_forget(&backend->workers[i].lease);
-    backend->front->backend = NULL;
-    wharf_front_leave(backend->front);
+    backend->core->backend = NULL;
+    wharf_core_leave(backend->core);
     free(backend);
 }
 
@@ -110,7 +110,7 @@ static int start_workers(struct wharf_cpu_backend *backend)
     return 0;
 }
 
-static int start(struct wharf_front *front, const struct wharf_config *config)
+static int start(struct wharf_core *core, const struct wharf_config *config)
 {
     cpu_set_t cpus;
     uint32_t n_workers;
@@ -127,7 +127,7 @@ static int start(struct wharf_front *front, const struct wharf_config *config)
     if (!backend)
         return -ENOMEM;
     backend->base.ops = &wharf_cpu_backend;
-    backend->front = front;
+    backend->core = core;
     backend->cpus = cpus;
     backend->nice = (int)config->nice;
     backend->n_threads = 2 * n_workers;
@@ -137,10 +137,10 @@ static int start(struct wharf_front *front, const struct wharf_config *config)
         backend->workers[i].busy_since_ns = WHARF_NEVER;
         sem_init(&backend->workers[i].called, 0, 0);
     }
-    wharf_front_enter(front);
-    front->workers.n_workers = n_workers;
-    front->backend = &backend->base;
-    wharf_front_leave(front);
+    wharf_core_enter(core);
+    core->workers.n_workers = n_workers;
+    core->backend = &backend->base;
+    wharf_core_leave(core);
     r = start_workers(backend);
     if (r < 0)
         stop(&backend->base);

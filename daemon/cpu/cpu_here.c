@@ -3,10 +3,10 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/thread_waits.h"
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
-#include "daemon/core/front.h"
 #include "daemon/cpu/cpu_run.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/job_pieces.h"
 #include "encoders/decode_poll.h"
 
@@ -45,12 +45,12 @@ static uint32_t ask(struct wharf_decode_poll *poll)
 }
 
 /* The job that is all that there is to do, if it is short; else NULL. */
-static struct wharf_job *lone_job(struct wharf_front *front, uint64_t now_ns)
+static struct wharf_job *lone_job(struct wharf_core *core, uint64_t now_ns)
 {
-    if (front->workers.n_workers == 0 || front->workers.n_sleeping < front->workers.n_workers ||
-        wharf_place_n_for_cpu(front) != 1)
+    if (core->workers.n_workers == 0 || core->workers.n_sleeping < core->workers.n_workers ||
+        wharf_place_n_for_cpu(core) != 1)
         return NULL;
-    struct wharf_job *job = wharf_front_first(front, LONGEST_NS);
+    struct wharf_job *job = wharf_core_first(core, LONGEST_NS);
     /* Encoders do not ask. */
     bool is_for_here = job && job->submission.opcode == WHARF_OP_DECODE &&
                        !wharf_job_compresses(job) &&
@@ -60,34 +60,34 @@ static struct wharf_job *lone_job(struct wharf_front *front, uint64_t now_ns)
     return is_for_here ? job : NULL;
 }
 
-void wharf_cpu_here_run(struct wharf_front *front, struct wharf_cpu_here *here)
+void wharf_cpu_here_run(struct wharf_core *core, struct wharf_cpu_here *here)
 {
     uint64_t now_ns = wharf_now_ns();
-    struct wharf_job *job = now_ns < here->rest_until_ns ? NULL : lone_job(front, now_ns);
+    struct wharf_job *job = now_ns < here->rest_until_ns ? NULL : lone_job(core, now_ns);
     struct wharf_piece piece;
 
     if (!job)
         return;
     struct running running = {.poll.ask = ask, .until_ns = now_ns + LIMIT_NS};
     struct wharf_tenant *tenant = job->session->tenant;
-    wharf_front_take(front, job, &piece);
-    wharf_front_leave(front);
+    wharf_core_take(core, job, &piece);
+    wharf_core_leave(core);
     long n_waits_before = wharf_thread_waits();
-    wharf_cpu_run(front, &here->buffer, &piece,
+    wharf_cpu_run(core, &here->buffer, &piece,
                   &(struct wharf_cpu_others){&running.poll, NULL, NULL});
     uint64_t took_ns = piece.ended_ns - piece.begun_ns;
     bool has_waited = took_ns > SLOW_NS && wharf_thread_waits() != n_waits_before;
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     if (has_waited)
         tenant->not_here_until_ns = piece.ended_ns + BARRED_PARTS * took_ns;
     here->rest_until_ns = piece.ended_ns + REST_PARTS * (piece.ended_ns - now_ns);
     if (running.has_given_up) {
-        wharf_front_going_on(front, &piece, piece.ended_ns);
+        wharf_core_going_on(core, &piece, piece.ended_ns);
         /* What it has used stays charged. */
         piece.charged_ns = 0;
-        wharf_front_put_back(front, &piece);
+        wharf_core_put_back(core, &piece);
     } else {
         job->begun_ns = piece.begun_ns;
-        wharf_front_done(front, &piece);
+        wharf_core_done(core, &piece);
     }
 }

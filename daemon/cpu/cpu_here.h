@@ -21,7 +21,7 @@ struct wharf_cpu_here {
     uint64_t rest_until_ns;
 };
 
-/* By the loop thread, under the front lock, which it gives up meanwhile. */
-void wharf_cpu_here_run(struct wharf_front *front, struct wharf_cpu_here *here);
+/* By the loop thread, under the core lock, which it gives up meanwhile. */
+void wharf_cpu_here_run(struct wharf_core *core, struct wharf_cpu_here *here);
 
 #endif

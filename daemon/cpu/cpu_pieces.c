@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_pieces.c: a worker at its pieces, and at others' in the middle of them. */
 #include "daemon/base/clock.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/job.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/session_lease.h"
@@ -11,7 +11,7 @@
 #include "daemon/cpu/lease.h"
 #include "daemon/cpu/share.h"
 #include "daemon/dispatch/batch_open.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/intake.h"
 #include "daemon/dispatch/job_pieces.h"
 #include "daemon/placement/place.h"
@@ -38,17 +38,17 @@ static void run(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, uns
 /* Leaves the lock to work on it, and comes back. */
 static void begin_work(struct running *running, const struct wharf_session *session)
 {
-    struct wharf_front *front = running->worker->backend->front;
+    struct wharf_core *core = running->worker->backend->core;
     uint64_t now_ns =
         wharf_cpu_begin(running->worker, session->tenant, running->is_long, running->is_brief);
 
-    running->look_at_ns = now_ns + front->config.slice_ns;
-    wharf_front_leave(front);
+    running->look_at_ns = now_ns + core->config.slice_ns;
+    wharf_core_leave(core);
 }
 
 static void end_work(struct running *running)
 {
-    wharf_front_enter(running->worker->backend->front);
+    wharf_core_enter(running->worker->backend->core);
     wharf_cpu_end(running->worker);
 }
 
@@ -83,19 +83,19 @@ static bool may_interrupt(const struct running *running, const struct wharf_job 
  */
 static void let_others(struct running *running)
 {
-    struct wharf_front *front = running->worker->backend->front;
-    uint64_t n_slices = 1 + wharf_place_n_tenants(front);
-    uint64_t until_ns = wharf_now_ns() + n_slices * front->config.slice_ns;
+    struct wharf_core *core = running->worker->backend->core;
+    uint64_t n_slices = 1 + wharf_place_n_tenants(core);
+    uint64_t until_ns = wharf_now_ns() + n_slices * core->config.slice_ns;
     struct wharf_piece piece;
     struct wharf_job *job;
 
-    while (front->workers.n_sleeping == 0 && wharf_now_ns() < until_ns) {
-        job = wharf_front_first(front, front->config.long_ns);
+    while (core->workers.n_sleeping == 0 && wharf_now_ns() < until_ns) {
+        job = wharf_core_first(core, core->config.long_ns);
         if (!job || !may_interrupt(running, job))
             break;
-        wharf_front_take(front, job, &piece);
+        wharf_core_take(core, job, &piece);
         run(running->worker, &piece, 1, running);
-        wharf_front_look(front);
+        wharf_core_poll_rings(core);
     }
 }
 
@@ -106,7 +106,7 @@ static void hand_back(struct running *running)
         struct wharf_piece *piece = running->back;
         if (piece->kind == WHARF_PIECE_CHUNK)
             piece->job->begun_ns = piece->begun_ns;
-        wharf_front_done(running->worker->backend->front, piece);
+        wharf_core_done(running->worker->backend->core, piece);
     }
 }
 
@@ -114,7 +114,7 @@ static void hand_back(struct running *running)
 static void put_back_rest(struct running *running)
 {
     while (--running->end > running->piece)
-        wharf_front_put_back(running->worker->backend->front, running->end);
+        wharf_core_put_back(running->worker->backend->core, running->end);
     running->end = running->piece + 1;
 }
 
@@ -123,11 +123,11 @@ static uint32_t stopped(const struct running *running)
     return __atomic_load_n(&running->piece->job->stopped, __ATOMIC_RELAXED);
 }
 
-/* In the middle of a piece that takes its time, whatever it was estimated to take: the front's work
+/* In the middle of a piece that takes its time, whatever it was estimated to take: the core's work
  * goes on. */
 static void look_around(struct running *running)
 {
-    struct wharf_front *front = running->worker->backend->front;
+    struct wharf_core *core = running->worker->backend->core;
     uint64_t since_ns = wharf_now_ns();
 
     leave_out(running->worker, running->piece, since_ns);
@@ -135,14 +135,14 @@ static void look_around(struct running *running)
         wharf_lease_wake(running->lease);
     end_work(running);
     if (running->lease)
-        wharf_lease_end(front, running->lease, running->piece);
+        wharf_lease_end(core, running->lease, running->piece);
     running->lease = NULL;
     running->is_brief = false;
     hand_back(running);
     put_back_rest(running);
-    running->is_long |= since_ns - running->piece->begun_ns > front->config.long_ns;
-    wharf_front_going_on(front, running->piece, since_ns);
-    wharf_front_look(front);
+    running->is_long |= since_ns - running->piece->begun_ns > core->config.long_ns;
+    wharf_core_going_on(core, running->piece, since_ns);
+    wharf_core_poll_rings(core);
     if (running->depth + 1 < WHARF_CPU_MOST_DEEP && !running->worker->backend->stop &&
         !stopped(running))
         let_others(running);
@@ -158,7 +158,7 @@ static void look_around(struct running *running)
  */
 static uint64_t give_way(struct wharf_cpu_worker *worker)
 {
-    uint32_t n = __atomic_load_n(&worker->backend->front->n_urgent_wakes, __ATOMIC_RELAXED);
+    uint32_t n = __atomic_load_n(&worker->backend->core->n_urgent_wakes, __ATOMIC_RELAXED);
 
     if (n == worker->n_given_way)
         return 0;
@@ -185,20 +185,20 @@ static uint32_t ask(struct wharf_decode_poll *poll)
 static void run_one(struct running *running)
 {
     struct wharf_cpu_worker *worker = running->worker;
-    struct wharf_front *front = worker->backend->front;
+    struct wharf_core *core = worker->backend->core;
     struct wharf_share share;
     struct wharf_cpu_others others = {&running->poll, &share.base, &worker->waits_for_file};
 
-    wharf_share_init(&share, front, running->piece, &running->poll);
+    wharf_share_init(&share, core, running->piece, &running->poll);
     share.ret_waits = &worker->waits_for_helpers;
-    wharf_cpu_run(front, &worker->buffers[running->depth], running->piece, &others);
+    wharf_cpu_run(core, &worker->buffers[running->depth], running->piece, &others);
     wharf_share_deinit(&share);
 }
 
 static void run(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, unsigned n,
                 const struct running *outer)
 {
-    struct wharf_front *front = worker->backend->front;
+    struct wharf_core *core = worker->backend->core;
     struct running running = {
         .poll.ask = ask,
         .worker = worker,
@@ -207,7 +207,7 @@ static void run(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, uns
         .end = pieces + n,
         .outer = outer,
         .depth = outer ? outer->depth + 1 : 0,
-        .is_long = pieces->estimate_ns > front->config.long_ns,
+        .is_long = pieces->estimate_ns > core->config.long_ns,
         .is_brief = pieces->estimate_ns <= WHARF_CPU_BRIEF_NS,
     };
 
@@ -215,14 +215,14 @@ static void run(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, uns
     for (; running.piece < running.end; running.piece++) {
         give_way(worker);
         if (running.piece->kind == WHARF_PIECE_OPEN)
-            wharf_batch_open(front, running.piece);
+            wharf_batch_open(core, running.piece);
         else
             run_one(&running);
         leave_out(worker, running.piece, running.piece->ended_ns);
     }
     end_work(&running);
     if (running.is_long)
-        front->nothing_fits = false;
+        core->nothing_fits = false;
     hand_back(&running);
 }
 
@@ -233,7 +233,7 @@ void wharf_cpu_run_pieces(struct wharf_cpu_worker *worker, struct wharf_piece *p
 
 void wharf_cpu_run_lease(struct wharf_cpu_worker *worker)
 {
-    struct wharf_front *front = worker->backend->front;
+    struct wharf_core *core = worker->backend->core;
     struct wharf_piece piece;
     struct running running = {
         .poll.ask = ask,
@@ -250,7 +250,7 @@ void wharf_cpu_run_lease(struct wharf_cpu_worker *worker)
     while (running.lease && wharf_lease_next(running.lease, now_ns, &piece)) {
         give_way(worker);
         /* All others are busy. */
-        wharf_cpu_run(front, &worker->buffers[0], &piece,
+        wharf_cpu_run(core, &worker->buffers[0], &piece,
                       &(struct wharf_cpu_others){&running.poll, NULL, NULL});
         now_ns = piece.ended_ns;
         leave_out(worker, &piece, now_ns);
@@ -263,11 +263,11 @@ void wharf_cpu_run_lease(struct wharf_cpu_worker *worker)
     }
     end_work(&running);
     if (running.lease) {
-        wharf_lease_end(front, running.lease, NULL);
+        wharf_lease_end(core, running.lease, NULL);
         return;
     }
     if (running.is_long)
-        front->nothing_fits = false;
+        core->nothing_fits = false;
     piece.job->begun_ns = piece.begun_ns;
-    wharf_front_done(front, &piece);
+    wharf_core_done(core, &piece);
 }

@@ -7,12 +7,12 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/touch.h"
+#include "daemon/core/core.h"
 #include "daemon/core/file_io.h"
-#include "daemon/core/front.h"
 #include "daemon/core/job.h"
 #include "daemon/core/piece.h"
 #include "daemon/core/session.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/placement/place.h"
 #include "encoders/decode_job.h"
 #include "encoders/decode_poll.h"
@@ -217,16 +217,16 @@ static uint32_t run_in_buffer(struct passage *passage)
 }
 
 /* As above, with a buffer that the tenant pays for and that is not kept. */
-static uint32_t run_in_large_buffer(struct wharf_front *front, struct wharf_tenant *tenant,
+static uint32_t run_in_large_buffer(struct wharf_core *core, struct wharf_tenant *tenant,
                                     struct passage *passage)
 {
     struct wharf_use use = {.memory_nbytes = buffer_nbytes(passage)};
 
-    if (wharf_front_charge(front, tenant, &use, NULL) < 0)
+    if (wharf_core_charge(core, tenant, &use, NULL) < 0)
         return WHARF_QUOTA;
     uint32_t result = run_in_buffer(passage);
     wharf_cpu_buffer_deinit(passage->buffer);
-    wharf_front_give_back(front, tenant, &use);
+    wharf_core_give_back(core, tenant, &use);
     return result;
 }
 
@@ -239,7 +239,7 @@ static size_t most_of_stream(const struct encoding *encoding, const struct wharf
     return bound < job->out_avail ? bound : job->out_avail;
 }
 
-static void run_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
+static void run_chunk(struct wharf_core *core, struct wharf_cpu_buffer *buffer,
                       const struct wharf_job *job, struct wharf_piece_chunk *chunk,
                       struct encoding *encoding, const struct wharf_cpu_others *others,
                       struct wharf_outcome *ret_outcome)
@@ -263,7 +263,7 @@ static void run_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buffer
     if (!chunk->destination->is_file)
         chunk->job.out = wharf_piece_chunk_destination(chunk);
     uint32_t result = buffer_nbytes(&passage) > KEPT_NBYTES
-                          ? run_in_large_buffer(front, session->tenant, &passage)
+                          ? run_in_large_buffer(core, session->tenant, &passage)
                           : run_in_buffer(&passage);
     *ret_outcome = result == WHARF_OK ? passage.outcome : (struct wharf_outcome){.result = result};
 }
@@ -281,7 +281,7 @@ static struct encoding encoding_of(const struct wharf_job *job)
 }
 
 /* An encoder's memory is the tenant's, for as long as one chunk takes. */
-static void compress_chunk(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
+static void compress_chunk(struct wharf_core *core, struct wharf_cpu_buffer *buffer,
                            const struct wharf_job *job, struct wharf_piece_chunk *chunk,
                            struct encoding *encoding, const struct wharf_cpu_others *others,
                            struct wharf_outcome *ret_outcome)
@@ -291,7 +291,7 @@ static void compress_chunk(struct wharf_front *front, struct wharf_cpu_buffer *b
 
     /* Encoders do not ask. */
     uint32_t result = others->poll->ask(others->poll);
-    if (result == WHARF_OK && wharf_front_charge(front, tenant, &use, NULL) < 0)
+    if (result == WHARF_OK && wharf_core_charge(core, tenant, &use, NULL) < 0)
         result = WHARF_QUOTA;
     if (result != WHARF_OK) {
         *ret_outcome = (struct wharf_outcome){.result = result};
@@ -299,15 +299,15 @@ static void compress_chunk(struct wharf_front *front, struct wharf_cpu_buffer *b
     }
     if (encoding->encoder ||
         wharf_encode_begin(&encoding->choice, &encoding->encoder, ret_outcome) == WHARF_OK)
-        run_chunk(front, buffer, job, chunk, encoding, others, ret_outcome);
-    wharf_front_give_back(front, tenant, &use);
+        run_chunk(core, buffer, job, chunk, encoding, others, ret_outcome);
+    wharf_core_give_back(core, tenant, &use);
 }
 
 /* ---- pieces -------------------------------------------------------------------------------- */
 
 /* What a piece is run with. */
 struct run {
-    struct wharf_front *front;
+    struct wharf_core *core;
     struct wharf_cpu_buffer *buffer;
     const struct wharf_cpu_others *others;
     struct encoding encoding;
@@ -321,23 +321,23 @@ static uint32_t run_at(struct run *run, const struct wharf_piece *piece, uint32_
     struct wharf_piece_chunk chunk = wharf_piece_chunk_at(piece, at);
 
     if (wharf_regions_need_gpu(chunk.source, chunk.destination) ||
-        wharf_place_is_refused(run->front, job)) {
-        *ret_outcome = wharf_place_refusal(run->front, job);
+        wharf_place_is_refused(run->core, job)) {
+        *ret_outcome = wharf_place_refusal(run->core, job);
         return WHARF_ENGINE_AUTO;
     }
     if (wharf_job_compresses(job))
-        compress_chunk(run->front, run->buffer, job, &chunk, &run->encoding, run->others,
+        compress_chunk(run->core, run->buffer, job, &chunk, &run->encoding, run->others,
                        ret_outcome);
     else
-        run_chunk(run->front, run->buffer, job, &chunk, NULL, run->others, ret_outcome);
+        run_chunk(run->core, run->buffer, job, &chunk, NULL, run->others, ret_outcome);
     return wharf_session_cpu_engine(job->session);
 }
 
-void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
+void wharf_cpu_run(struct wharf_core *core, struct wharf_cpu_buffer *buffer,
                    struct wharf_piece *piece, const struct wharf_cpu_others *others)
 {
     const struct wharf_job *job = piece->job;
-    struct run run = {front, buffer, others, encoding_of(job)};
+    struct run run = {core, buffer, others, encoding_of(job)};
 
     piece->begun_ns = wharf_now_ns();
     for (uint32_t i = 0; i < piece->n_chunks; i++) {

@@ -9,7 +9,7 @@
 #include "daemon/core/piece.h"
 #include "encoders/codec.h"
 
-struct wharf_front;
+struct wharf_core;
 
 /* A worker's private copy of what it decodes. */
 struct wharf_cpu_buffer {
@@ -27,11 +27,11 @@ struct wharf_cpu_others {
 };
 
 /*
- * Runs a chunk or a slice, without the front lock.  Fills what engines fill in a piece.  What
+ * Runs a chunk or a slice, without the core lock.  Fills what engines fill in a piece.  What
  * the poll says in the place of going on becomes the outcome.  A source that is
- * longer than what a buffer keeps is charged to the tenant meanwhile; the front is for that.
+ * longer than what a buffer keeps is charged to the tenant meanwhile; the core is for that.
  */
-void wharf_cpu_run(struct wharf_front *front, struct wharf_cpu_buffer *buffer,
+void wharf_cpu_run(struct wharf_core *core, struct wharf_cpu_buffer *buffer,
                    struct wharf_piece *piece, const struct wharf_cpu_others *others);
 
 #endif

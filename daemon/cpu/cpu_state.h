@@ -34,11 +34,11 @@ struct wharf_cpu_worker {
     struct wharf_cpu_buffer buffers[WHARF_CPU_MOST_DEEP];
     struct wharf_lease lease;
     struct wharf_cpu_time time;
-    uint32_t n_given_way; /* the front's n_urgent_wakes when it last did */
+    uint32_t n_given_way; /* the core's n_urgent_wakes when it last did */
     pid_t tid;
     bool is_stand_in;
-    bool is_stuck;                         /* written under the front lock, atomically */
-    struct wharf_cpu_worker *next_sleeper; /* front lock, as all below */
+    bool is_stuck;                         /* written under the core lock, atomically */
+    struct wharf_cpu_worker *next_sleeper; /* core lock, as all below */
     uint64_t busy_since_ns;                /* it has not looked around since */
     uint64_t suspect_since_ns;             /* it was seen waiting, later than that */
     struct wharf_tenant *tenant;           /* whose piece it has; while it is busy */
@@ -50,10 +50,10 @@ struct wharf_cpu_worker {
 
 struct wharf_cpu_backend {
     struct wharf_backend base;
-    struct wharf_front *front;
+    struct wharf_core *core;
     cpu_set_t cpus;
     int nice;
-    bool stop;                         /* front lock */
+    bool stop;                         /* core lock */
     struct wharf_cpu_worker *sleeper;  /* that went to sleep last, whose caches are warmest */
     struct wharf_cpu_worker *stand_in; /* one that nobody needs at present, and so on */
     uint32_t n_standing_in;            /* those that somebody does */
@@ -69,13 +69,13 @@ void *wharf_cpu_worker_run(void *worker);
 void wharf_cpu_run_pieces(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, unsigned n);
 void wharf_cpu_run_lease(struct wharf_cpu_worker *worker);
 
-/* Under the front lock: the worker, which was awake, is busy with something of that tenant's from
+/* Under the core lock: the worker, which was awake, is busy with something of that tenant's from
  * now on; returns the time.  And no more. */
 uint64_t wharf_cpu_begin(struct wharf_cpu_worker *worker, struct wharf_tenant *tenant, bool is_long,
                          bool is_brief);
 void wharf_cpu_end(struct wharf_cpu_worker *worker);
 
-/* ---- cpu_stuck.c: workers whom a client's memory keeps waiting; under the front lock -----------
+/* ---- cpu_stuck.c: workers whom a client's memory keeps waiting; under the core lock -----------
  */
 
 /* Of struct wharf_backend_ops. */

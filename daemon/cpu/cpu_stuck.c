@@ -16,7 +16,7 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
 #include "daemon/core/backend.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/cpu/cpu_state.h"
 #include "daemon/dispatch/suspend.h"
 
@@ -77,37 +77,37 @@ static bool is_kept_waiting(const struct wharf_cpu_worker *worker)
 
 static void stick(struct wharf_cpu_worker *worker, uint64_t now_ns)
 {
-    struct wharf_front *front = worker->backend->front;
+    struct wharf_core *core = worker->backend->core;
 
     __atomic_store_n(&worker->is_stuck, true, __ATOMIC_RELAXED);
     worker->lease.is_stuck = true;
-    front->workers.n_stuck++;
+    core->workers.n_stuck++;
     /* Nobody waits for it to look at the rings. */
-    front->workers.n_short -= !worker->counts_long;
-    front->workers.n_long += !worker->counts_long;
-    front->workers.n_brief -= worker->counts_brief;
+    core->workers.n_short -= !worker->counts_long;
+    core->workers.n_long += !worker->counts_long;
+    core->workers.n_brief -= worker->counts_brief;
     worker->counts_long = true;
     worker->counts_brief = false;
-    front->nothing_fits = false;
-    wharf_front_suspend(front, worker->tenant, now_ns);
+    core->nothing_fits = false;
+    wharf_core_suspend(core, worker->tenant, now_ns);
 }
 
 void wharf_cpu_unstick(struct wharf_cpu_worker *worker)
 {
     __atomic_store_n(&worker->is_stuck, false, __ATOMIC_RELAXED);
     worker->lease.is_stuck = false;
-    worker->backend->front->workers.n_stuck--;
-    wharf_front_unsuspend(worker->backend->front, worker->tenant, wharf_now_ns());
+    worker->backend->core->workers.n_stuck--;
+    wharf_core_unsuspend(worker->backend->core, worker->tenant, wharf_now_ns());
 }
 
 uint64_t wharf_cpu_begin(struct wharf_cpu_worker *worker, struct wharf_tenant *tenant, bool is_long,
                          bool is_brief)
 {
-    struct wharf_front *front = worker->backend->front;
+    struct wharf_core *core = worker->backend->core;
 
-    front->workers.n_awake--;
-    ++*(is_long ? &front->workers.n_long : &front->workers.n_short);
-    front->workers.n_brief += is_brief;
+    core->workers.n_awake--;
+    ++*(is_long ? &core->workers.n_long : &core->workers.n_short);
+    core->workers.n_brief += is_brief;
     worker->counts_long = is_long;
     worker->counts_brief = is_brief;
     worker->tenant = tenant;
@@ -117,23 +117,23 @@ uint64_t wharf_cpu_begin(struct wharf_cpu_worker *worker, struct wharf_tenant *t
 
 void wharf_cpu_end(struct wharf_cpu_worker *worker)
 {
-    struct wharf_front *front = worker->backend->front;
+    struct wharf_core *core = worker->backend->core;
 
     if (worker->is_stuck)
         wharf_cpu_unstick(worker);
     worker->busy_since_ns = WHARF_NEVER;
-    --*(worker->counts_long ? &front->workers.n_long : &front->workers.n_short);
-    front->workers.n_brief -= worker->counts_brief;
-    front->workers.n_awake++;
+    --*(worker->counts_long ? &core->workers.n_long : &core->workers.n_short);
+    core->workers.n_brief -= worker->counts_brief;
+    core->workers.n_awake++;
 }
 
 /* Looks at one that is busy; returns when to look again. */
 static uint64_t look_at(struct wharf_cpu_worker *worker, uint64_t now_ns)
 {
-    const struct wharf_front *front = worker->backend->front;
+    const struct wharf_core *core = worker->backend->core;
     uint64_t since_ns = worker->busy_since_ns;
 
-    if (since_ns > now_ns || now_ns - since_ns < front->config.slice_ns + LOOK_NS)
+    if (since_ns > now_ns || now_ns - since_ns < core->config.slice_ns + LOOK_NS)
         return now_ns + LOOK_NS;
     if (!is_kept_waiting(worker)) {
         worker->suspect_since_ns = 0;
@@ -153,9 +153,9 @@ static uint64_t look_at(struct wharf_cpu_worker *worker, uint64_t now_ns)
 uint64_t wharf_cpu_watch(struct wharf_backend *base, uint64_t now_ns)
 {
     struct wharf_cpu_backend *backend = (struct wharf_cpu_backend *)base;
-    struct wharf_front *front = backend->front;
+    struct wharf_core *core = backend->core;
     /* One that is awake may be busy next, without being called. */
-    bool is_anybody_up = front->workers.n_sleeping < front->workers.n_workers;
+    bool is_anybody_up = core->workers.n_sleeping < core->workers.n_workers;
     uint64_t next_ns = is_anybody_up ? now_ns + LOOK_NS : WHARF_NEVER;
 
     for (uint32_t i = 0; i < backend->n_threads; i++) {
@@ -166,7 +166,7 @@ uint64_t wharf_cpu_watch(struct wharf_backend *base, uint64_t now_ns)
         if (again_ns < next_ns)
             next_ns = again_ns;
     }
-    __atomic_store_n(&front->is_short_of_workers, !backend->stand_in && front->workers.n_stuck > 0,
+    __atomic_store_n(&core->is_short_of_workers, !backend->stand_in && core->workers.n_stuck > 0,
                      __ATOMIC_RELAXED);
     return next_ns;
 }

@@ -9,14 +9,14 @@
 #include "daemon/base/log.h"
 #include "daemon/core/activity.h"
 #include "daemon/core/backend.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/job.h"
 #include "daemon/cpu/cpu_run.h"
 #include "daemon/cpu/cpu_time.h"
 #include "daemon/cpu/lease.h"
 #include "daemon/cpu/share.h"
 #include "daemon/cpu/slices.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/intake.h"
 #include "daemon/dispatch/job_pieces.h"
 #include "proto/relax.h"
@@ -25,17 +25,17 @@
 /* ---- what is next -------------------------------------------------------------------------- */
 
 /* While all other workers are busy with long pieces, this one stays free for short ones. */
-static uint64_t most_ns(const struct wharf_front *front)
+static uint64_t most_ns(const struct wharf_core *core)
 {
-    if (front->workers.n_workers > front->workers.n_stuck + 1 &&
-        front->workers.n_long + 1 == front->workers.n_workers)
-        return front->config.long_ns;
+    if (core->workers.n_workers > core->workers.n_stuck + 1 &&
+        core->workers.n_long + 1 == core->workers.n_workers)
+        return core->config.long_ns;
     return WHARF_NEVER;
 }
 
 /*
  * Short chunks that a worker takes at once where there are plenty: taking and handing back are done
- * under the front lock, which many workers with chunks of some ten microseconds would do nothing
+ * under the core lock, which many workers with chunks of some ten microseconds would do nothing
  * but wait for.  They are one session's: if they take longer than estimated, others do not wait.
  */
 #define MOST_IN_HAND 8
@@ -43,34 +43,34 @@ static uint64_t most_ns(const struct wharf_front *front)
 /* Whether the session whose turn it is is the worker's alone now. */
 static bool take_lease(struct wharf_cpu_worker *worker)
 {
-    struct wharf_front *front = worker->backend->front;
+    struct wharf_core *core = worker->backend->core;
 
     /* What a worker of the GPU left goes before all. */
-    if (front->retries.n > 0 || most_ns(front) != WHARF_NEVER)
+    if (core->retries.n > 0 || most_ns(core) != WHARF_NEVER)
         return false;
-    const struct wharf_job *job = wharf_front_first(front, WHARF_NEVER);
-    return job && wharf_lease_begin(front, &worker->lease, job);
+    const struct wharf_job *job = wharf_core_first(core, WHARF_NEVER);
+    return job && wharf_lease_begin(core, &worker->lease, job);
 }
 
 /* Fills the hand; returns how many pieces are in it, or 0: there is nothing to do. */
-static unsigned take_hand(struct wharf_front *front, struct wharf_piece hand[MOST_IN_HAND])
+static unsigned take_hand(struct wharf_core *core, struct wharf_piece hand[MOST_IN_HAND])
 {
     uint64_t left_ns = WHARF_CPU_BRIEF_NS;
     unsigned n = 1;
 
-    if (!wharf_front_next(front, most_ns(front), &hand[0]))
+    if (!wharf_core_next(core, most_ns(core), &hand[0]))
         return 0;
     const struct wharf_session *session = hand[0].job->session;
     /* Orphans cannot be put back, and come one by one; so does what is to delay nobody. */
     while (n < MOST_IN_HAND && hand[0].job->lane != WHARF_LANE_IDLE &&
-           hand[n - 1].kind == WHARF_PIECE_CHUNK && front->retries.n == 0 &&
-           hand[n - 1].estimate_ns < left_ns && wharf_front_has_plenty(front)) {
+           hand[n - 1].kind == WHARF_PIECE_CHUNK && core->retries.n == 0 &&
+           hand[n - 1].estimate_ns < left_ns && wharf_core_has_plenty(core)) {
         left_ns -= hand[n - 1].estimate_ns;
-        struct wharf_job *job = wharf_front_first(front, left_ns);
+        struct wharf_job *job = wharf_core_first(core, left_ns);
         if (!job || job->session != session || job->submission.opcode != WHARF_OP_DECODE ||
             job->lane == WHARF_LANE_IDLE)
             break;
-        wharf_front_take(front, job, &hand[n++]);
+        wharf_core_take(core, job, &hand[n++]);
     }
     return n;
 }
@@ -86,7 +86,7 @@ static unsigned take_hand(struct wharf_front *front, struct wharf_piece hand[MOS
 
 /*
  * Between two looks at the rings: lets the other threads of the processor's core, and those that
- * wait for the front lock, go ahead.  Before long it finds out whether somebody wants the
+ * wait for the core lock, go ahead.  Before long it finds out whether somebody wants the
  * processor, perhaps the very client that is watched for: returns whether.  Then it is better to
  * sleep, since who wakes up goes before those who only work on, and who watches does not.
  */
@@ -105,10 +105,10 @@ static bool pause_briefly(unsigned n_looks)
 /* Whether a worker with nothing to do looks at the rings itself.  Where a GPU's thread does so too
  * the two are only in each other's way, in a flood that is the GPU's; but a client of the CPU is
  * back before long. */
-static bool may_look(const struct wharf_front *front, unsigned n_looks)
+static bool may_look(const struct wharf_core *core, unsigned n_looks)
 {
-    return wharf_front_watches(front) && front->workers.n_awake == 1 &&
-           (!front->fleet.gpus_looking || n_looks < N_QUICK_LOOKS);
+    return wharf_core_watches(core) && core->workers.n_awake == 1 &&
+           (!core->fleet.gpus_looking || n_looks < N_QUICK_LOOKS);
 }
 
 /* ---- the thread ---------------------------------------------------------------------------- */
@@ -117,16 +117,16 @@ static bool may_look(const struct wharf_front *front, unsigned n_looks)
 static void sleep_until_called(struct wharf_cpu_worker *worker)
 {
     struct wharf_cpu_backend *backend = worker->backend;
-    struct wharf_front *front = backend->front;
+    struct wharf_core *core = backend->core;
 
-    front->workers.n_awake--;
-    front->workers.n_sleeping++;
+    core->workers.n_awake--;
+    core->workers.n_sleeping++;
     worker->next_sleeper = backend->sleeper;
     backend->sleeper = worker;
-    wharf_front_leave(front);
+    wharf_core_leave(core);
     while (sem_wait(&worker->called) < 0)
         ;
-    wharf_front_enter(front);
+    wharf_core_enter(core);
 }
 
 /* A stand-in that nobody needs any more, until it is needed again: whoever calls it counts it as a
@@ -137,10 +137,10 @@ static void stand_by(struct wharf_cpu_worker *worker)
 
     worker->next_sleeper = backend->stand_in;
     backend->stand_in = worker;
-    wharf_front_leave(backend->front);
+    wharf_core_leave(backend->core);
     while (sem_wait(&worker->called) < 0)
         ;
-    wharf_front_enter(backend->front);
+    wharf_core_enter(backend->core);
 }
 
 static void retire(struct wharf_cpu_worker *worker)
@@ -148,8 +148,8 @@ static void retire(struct wharf_cpu_worker *worker)
     struct wharf_cpu_backend *backend = worker->backend;
 
     backend->n_standing_in--;
-    backend->front->workers.n_workers--;
-    backend->front->workers.n_awake--;
+    backend->core->workers.n_workers--;
+    backend->core->workers.n_awake--;
     stand_by(worker);
 }
 
@@ -158,11 +158,11 @@ static bool begin(struct wharf_cpu_worker *worker)
 {
     struct wharf_cpu_backend *backend = worker->backend;
 
-    wharf_front_enter(backend->front);
+    wharf_core_enter(backend->core);
     if (!worker->is_stand_in) {
-        backend->front->workers.n_awake++;
+        backend->core->workers.n_awake++;
         /* As whoever calls one: from now on it may get stuck. */
-        backend->front->wake_loop = true;
+        backend->core->wake_loop = true;
         return true;
     }
     if (backend->stop)
@@ -190,7 +190,7 @@ static bool serve(struct wharf_cpu_worker *worker, bool has_looked)
 {
     struct wharf_piece hand[MOST_IN_HAND];
     bool has_lease = take_lease(worker);
-    unsigned n_in_hand = has_lease ? 0 : take_hand(worker->backend->front, hand);
+    unsigned n_in_hand = has_lease ? 0 : take_hand(worker->backend->core, hand);
 
     if (!has_lease && n_in_hand == 0)
         return false;
@@ -207,31 +207,31 @@ void *wharf_cpu_worker_run(void *data)
 {
     struct wharf_cpu_worker *worker = data;
     struct wharf_cpu_backend *backend = worker->backend;
-    struct wharf_front *front = backend->front;
+    struct wharf_core *core = backend->core;
     unsigned n_looks = 0; /* with nothing found */
     bool crowded = false; /* others want the processor */
 
     set_up(worker);
     if (!begin(worker)) {
-        wharf_front_leave(front);
+        wharf_core_leave(core);
         return NULL;
     }
     for (;;) {
-        if (wharf_front_look(front))
+        if (wharf_core_poll_rings(core))
             n_looks = 0;
         if (backend->stop)
             break;
-        if (worker->is_stand_in && backend->n_standing_in > front->workers.n_stuck) {
+        if (worker->is_stand_in && backend->n_standing_in > core->workers.n_stuck) {
             retire(worker);
         } else if (serve(worker, n_looks > 0)) {
             n_looks = 0;
-        } else if (wharf_share_help(front, worker)) {
+        } else if (wharf_share_help(core, worker)) {
             n_looks = 0;
             worker->time.base_ns = 0;
-        } else if (may_look(front, n_looks) && !crowded) {
-            wharf_front_leave(front);
+        } else if (may_look(core, n_looks) && !crowded) {
+            wharf_core_leave(core);
             crowded = pause_briefly(++n_looks);
-            wharf_front_enter(front);
+            wharf_core_enter(core);
         } else {
             if (worker->is_stand_in)
                 retire(worker);
@@ -242,8 +242,8 @@ void *wharf_cpu_worker_run(void *data)
             crowded = false;
         }
     }
-    front->workers.n_awake--;
-    wharf_front_leave(front);
+    core->workers.n_awake--;
+    wharf_core_leave(core);
     for (unsigned i = 0; i < WHARF_CPU_MOST_DEEP; i++)
         wharf_cpu_buffer_deinit(&worker->buffers[i]);
     return NULL;

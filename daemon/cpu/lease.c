@@ -7,9 +7,9 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/core/activity.h"
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/estimate.h"
-#include "daemon/core/front.h"
 #include "daemon/core/job.h"
 #include "daemon/core/publish.h"
 #include "daemon/core/queues.h"
@@ -24,7 +24,7 @@
 
 /*
  * How long a lease goes on beginning chunks: others' jobs wait for that.  The more workers there
- * are, the sooner another one comes by, and the more of them want the front lock.
+ * are, the sooner another one comes by, and the more of them want the core lock.
  */
 #define LEASE_NS_A_WORKER 20000u
 #define LEAST_LEASE_NS 100000u
@@ -47,9 +47,9 @@
 /* ---- beginning ----------------------------------------------------------------------------- */
 
 /* Of all tenants with work. */
-static bool is_alone(const struct wharf_front *front, const struct wharf_tenant *tenant)
+static bool is_alone(const struct wharf_core *core, const struct wharf_tenant *tenant)
 {
-    return tenant->active_weight == front->watching.active_weight;
+    return tenant->active_weight == core->watching.active_weight;
 }
 
 /*
@@ -58,19 +58,19 @@ static bool is_alone(const struct wharf_front *front, const struct wharf_tenant 
  * share.  And it needs as many sessions that are active as there are workers, else its jobs are for
  * everybody.
  */
-static bool has_enough_sessions(const struct wharf_front *front, const struct wharf_tenant *tenant)
+static bool has_enough_sessions(const struct wharf_core *core, const struct wharf_tenant *tenant)
 {
-    return is_alone(front, tenant) && tenant->n_active >= front->workers.n_workers;
+    return is_alone(core, tenant) && tenant->n_active >= core->workers.n_workers;
 }
 
 /* Half of them will do while nobody is idle but for this worker. */
-static bool has_almost_enough(const struct wharf_front *front, const struct wharf_tenant *tenant)
+static bool has_almost_enough(const struct wharf_core *core, const struct wharf_tenant *tenant)
 {
-    return is_alone(front, tenant) && 2 * tenant->n_active >= front->workers.n_workers &&
-           front->workers.n_sleeping == 0 && front->workers.n_awake == 1;
+    return is_alone(core, tenant) && 2 * tenant->n_active >= core->workers.n_workers &&
+           core->workers.n_sleeping == 0 && core->workers.n_awake == 1;
 }
 
-static bool is_leasable(const struct wharf_front *front, const struct wharf_session *session)
+static bool is_leasable(const struct wharf_core *core, const struct wharf_session *session)
 {
     uint32_t n_queued = session->sched[WHARF_POOL_CPU].lane[WHARF_LANE_NORMAL].n_jobs;
 
@@ -78,10 +78,10 @@ static bool is_leasable(const struct wharf_front *front, const struct wharf_sess
            !session->cancel.is_under_way && !session->lease &&
            session->n_in_flight == session->n_plain &&
            session->n_in_flight == n_queued + session->n_pieces &&
-           !wharf_place_has_gpu(front, session->engine);
+           !wharf_place_has_gpu(core, session->engine);
 }
 
-static const struct wharf_job *choose(struct wharf_front *front, const struct wharf_lease *lease,
+static const struct wharf_job *choose(struct wharf_core *core, const struct wharf_lease *lease,
                                       const struct wharf_job *job)
 {
     struct wharf_tenant *tenant = job->session->tenant;
@@ -89,15 +89,15 @@ static const struct wharf_job *choose(struct wharf_front *front, const struct wh
 
     if (job->lane != WHARF_LANE_NORMAL || job->pool != WHARF_POOL_CPU)
         return NULL;
-    if (own && (own->tenant != tenant || lease->in_a_row_ns >= front->config.slice_ns))
+    if (own && (own->tenant != tenant || lease->in_a_row_ns >= core->config.slice_ns))
         own = NULL;
-    job = wharf_sched_first_of_good(&front->sched[WHARF_POOL_CPU], tenant, own, is_leasable, front);
-    return job && job->estimate_ns <= front->config.slice_ns ? job : NULL;
+    job = wharf_sched_first_of_good(&core->sched[WHARF_POOL_CPU], tenant, own, is_leasable, core);
+    return job && job->estimate_ns <= core->config.slice_ns ? job : NULL;
 }
 
-static uint64_t lease_ns(const struct wharf_front *front)
+static uint64_t lease_ns(const struct wharf_core *core)
 {
-    uint64_t ns = (uint64_t)front->workers.n_workers * LEASE_NS_A_WORKER;
+    uint64_t ns = (uint64_t)core->workers.n_workers * LEASE_NS_A_WORKER;
 
     return ns < LEAST_LEASE_NS ? LEAST_LEASE_NS : ns > MOST_LEASE_NS ? MOST_LEASE_NS : ns;
 }
@@ -117,40 +117,40 @@ static void set_session(struct wharf_lease *lease, struct wharf_session *session
     session->home = session->lease = lease;
 }
 
-bool wharf_lease_begin(struct wharf_front *front, struct wharf_lease *lease,
+bool wharf_lease_begin(struct wharf_core *core, struct wharf_lease *lease,
                        const struct wharf_job *job)
 {
     struct wharf_tenant *tenant = job->session->tenant;
     uint64_t now_ns = wharf_now_ns();
 
-    wharf_front_drop_stale(front, now_ns);
-    bool has_enough = has_enough_sessions(front, tenant);
-    if (!has_enough && !has_almost_enough(front, tenant))
+    wharf_core_drop_stale(core, now_ns);
+    bool has_enough = has_enough_sessions(core, tenant);
+    if (!has_enough && !has_almost_enough(core, tenant))
         return false;
-    job = choose(front, lease, job);
+    job = choose(core, lease, job);
     if (!job)
         return false;
     struct wharf_session *session = job->session;
-    set_session(lease, session, front->config.slice_ns);
+    set_session(lease, session, core->config.slice_ns);
     lease->codec = job->submission.codec;
     lease->ns_per_kib = tenant->estimates.ns_per_kib[lease->codec];
     lease->why = job->why;
     lease->begun_ns = now_ns;
-    lease->until_ns = now_ns + lease_ns(front);
-    lease->most_ns = front->config.slice_ns;
+    lease->until_ns = now_ns + lease_ns(core);
+    lease->most_ns = core->config.slice_ns;
     if (has_enough)
-        lease->dry_ns = front->config.spin_ns < DRY_NS ? front->config.spin_ns : DRY_NS;
+        lease->dry_ns = core->config.spin_ns < DRY_NS ? core->config.spin_ns : DRY_NS;
     lease->engine = wharf_session_cpu_engine(session);
     wharf_list_init(&lease->queue.jobs);
     wharf_list_init(&lease->ended);
-    wharf_sched_take_all(&front->sched[WHARF_POOL_CPU], session, &lease->queue);
+    wharf_sched_take_all(&core->sched[WHARF_POOL_CPU], session, &lease->queue);
     lease->charged_ns =
-        lease->queue.backlog_ns < lease_ns(front) ? lease->queue.backlog_ns : lease_ns(front);
-    wharf_sched_charge_normal(&front->sched[WHARF_POOL_CPU], session, (int64_t)lease->charged_ns);
+        lease->queue.backlog_ns < lease_ns(core) ? lease->queue.backlog_ns : lease_ns(core);
+    wharf_sched_charge_normal(&core->sched[WHARF_POOL_CPU], session, (int64_t)lease->charged_ns);
     session->n_pins++;
-    wharf_list_append(&front->leases, &lease->link);
+    wharf_list_append(&core->leases, &lease->link);
     /* It counts as watched, by this worker alone. */
-    wharf_front_watch(front, session, now_ns);
+    wharf_core_watch(core, session, now_ns);
     wharf_list_remove(&session->activity.watch_link);
     return true;
 }
@@ -220,7 +220,7 @@ bool wharf_lease_next(struct wharf_lease *lease, uint64_t now_ns, struct wharf_p
     if (lease->queue.n == 0)
         wait_for_client(lease, now_ns);
     struct wharf_job *job = WHARF_LIST_FIRST(&lease->queue.jobs, struct wharf_job, link);
-    /* A long one is begun under the front lock, which sees to it that not all workers have one. */
+    /* A long one is begun under the core lock, which sees to it that not all workers have one. */
     if (!job || job->submission.codec != lease->codec || job->estimate_ns > lease->most_ns)
         return false;
     wharf_list_remove(&job->link);
@@ -240,7 +240,7 @@ bool wharf_lease_next(struct wharf_lease *lease, uint64_t now_ns, struct wharf_p
 void wharf_lease_wake(struct wharf_lease *lease)
 {
     if (lease->wake_kinds)
-        wharf_front_wake_client(lease->session, lease->wake_kinds);
+        wharf_core_wake_client(lease->session, lease->wake_kinds);
     lease->wake_kinds = 0;
 }
 
@@ -288,29 +288,29 @@ void wharf_lease_done(struct wharf_lease *lease, const struct wharf_piece *piece
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-static void complete_ended(struct wharf_front *front, struct wharf_lease *lease)
+static void complete_ended(struct wharf_core *core, struct wharf_lease *lease)
 {
     while (!wharf_list_is_empty(&lease->ended)) {
         struct wharf_job *job = WHARF_LIST_FIRST(&lease->ended, struct wharf_job, link);
         struct wharf_completion completion = job->completion;
         wharf_list_remove(&job->link);
         wharf_job_free(job);
-        wharf_front_complete(front, lease->session, &completion);
+        wharf_core_complete(core, lease->session, &completion);
     }
 }
 
 /* What it took, against what it was charged. */
-static void balance_account(struct wharf_front *front, struct wharf_lease *lease)
+static void balance_account(struct wharf_core *core, struct wharf_lease *lease)
 {
     struct wharf_session *session = lease->session;
     struct wharf_tenant *tenant = session->tenant;
 
-    wharf_sched_charge_normal(&front->sched[WHARF_POOL_CPU], session,
+    wharf_sched_charge_normal(&core->sched[WHARF_POOL_CPU], session,
                               (int64_t)(lease->used_ns - lease->charged_ns));
-    if (front->sched[WHARF_POOL_ANY].n_queued == 0)
-        front->cpu_lead_ns = 0;
+    if (core->sched[WHARF_POOL_ANY].n_queued == 0)
+        core->cpu_lead_ns = 0;
     else
-        front->cpu_lead_ns -= (int64_t)lease->used_ns;
+        core->cpu_lead_ns -= (int64_t)lease->used_ns;
     if (lease->stats.n_chunks == 0)
         return;
     wharf_engine_stats_add(&tenant->stats.engines[lease->engine], &lease->stats);
@@ -321,39 +321,39 @@ static void balance_account(struct wharf_front *front, struct wharf_lease *lease
 }
 
 /* What was taken and not begun is for everybody again, in its order. */
-static void give_back(struct wharf_front *front, struct wharf_lease *lease, uint64_t now_ns)
+static void give_back(struct wharf_core *core, struct wharf_lease *lease, uint64_t now_ns)
 {
     struct wharf_session *session = lease->session;
 
-    complete_ended(front, lease);
-    wharf_sched_give(&front->sched[WHARF_POOL_CPU], session, &lease->queue);
-    front->nothing_fits = false;
+    complete_ended(core, lease);
+    wharf_sched_give(&core->sched[WHARF_POOL_CPU], session, &lease->queue);
+    core->nothing_fits = false;
     if (lease->is_broken) {
-        wharf_front_set_broken(front, session);
+        wharf_core_set_broken(core, session);
         return;
     }
     /* It was watched by this worker alone; now it is in the list. */
-    wharf_list_append(&front->watching.watched, &session->activity.watch_link);
+    wharf_list_append(&core->watching.watched, &session->activity.watch_link);
     session->activity.active_ns = now_ns;
     session->activity.comes_back |= lease->has_taken;
     if (!lease->has_other)
         return;
     /* The last one that was taken.  Now it is checked for good. */
     wharf_ring_mark_look(&session->ring, session->ring.sq_head - 1);
-    wharf_front_admit(front, session, &lease->other, now_ns);
+    wharf_core_enqueue(core, session, &lease->other, now_ns);
     wharf_ring_unmark_look(&session->ring);
 }
 
-void wharf_lease_end(struct wharf_front *front, struct wharf_lease *lease,
+void wharf_lease_end(struct wharf_core *core, struct wharf_lease *lease,
                      struct wharf_piece *running)
 {
     struct wharf_session *session = lease->session;
 
     session->lease = NULL;
     wharf_list_remove(&lease->link);
-    wharf_front_count_active(front, session);
+    wharf_core_count_active(core, session);
     lease->in_a_row_ns += lease->used_ns;
-    balance_account(front, lease);
+    balance_account(core, lease);
     if (running) {
         running->job->n_pieces++;
         session->n_pieces++;
@@ -361,10 +361,10 @@ void wharf_lease_end(struct wharf_front *front, struct wharf_lease *lease,
     }
     if (session->state == WHARF_SESSION_DEAD) {
         wharf_list_init(&lease->queue.jobs);
-        wharf_front_bury(front, session);
+        wharf_core_retire_session(core, session);
     } else {
-        give_back(front, lease, wharf_now_ns());
+        give_back(core, lease, wharf_now_ns());
     }
     session->n_pins--;
-    wharf_front_release(front, session);
+    wharf_core_release(core, session);
 }

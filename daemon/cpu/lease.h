@@ -5,16 +5,16 @@
  * Where all workers are busy and there are sessions for all of them, a worker takes a whole
  * session: all its jobs, its ring, and what they change.  Until the lease ends, which is after
  * 100 us, up to 300 us where there are many workers, or a chunk more, it takes submissions, decodes
- * them and publishes completions without the front lock; under it nothing is done for each chunk.
+ * them and publishes completions without the core lock; under it nothing is done for each chunk.
  * What was used is accounted for when it ends.
  *
  * A session can be leased if its jobs in flight are all plain (job->is_plain: one chunk, normal, no
  * deadline) and for the CPU, apart from those that engines have already.  While it lasts,
  * session->lease is set, and nobody else touches the session's ring, jobs and cancel, or changes
- * its regions, not even under the front lock, without recalling the lease first
- * (wharf_front_recall).  Its killer leaves the rest to the worker.
+ * its regions, not even under the core lock, without recalling the lease first
+ * (wharf_core_recall).  Its killer leaves the rest to the worker.
  *
- * Begin and end are called under the front lock, all else without it, by the worker.
+ * Begin and end are called under the core lock, all else without it, by the worker.
  */
 #ifndef WHARF_DAEMON_CPU_LEASE_H
 #define WHARF_DAEMON_CPU_LEASE_H
@@ -24,7 +24,7 @@
 
 #include "daemon/core/session_lease.h"
 
-struct wharf_front;
+struct wharf_core;
 struct wharf_session;
 
 /*
@@ -33,7 +33,7 @@ struct wharf_session;
  * in a row: outputs are written to the same memory again, which otherwise comes from another
  * processor's cache.
  */
-bool wharf_lease_begin(struct wharf_front *front, struct wharf_lease *lease,
+bool wharf_lease_begin(struct wharf_core *core, struct wharf_lease *lease,
                        const struct wharf_job *job);
 
 /* The next job as a piece; false: it is time to end.  now_ns: about now. */
@@ -50,7 +50,7 @@ void wharf_lease_refill(struct wharf_lease *lease, uint64_t now_ns);
 
 /* The end.  A piece that is in the middle, or NULL: it goes on as one of a session that nobody has
  * to himself. */
-void wharf_lease_end(struct wharf_front *front, struct wharf_lease *lease,
+void wharf_lease_end(struct wharf_core *core, struct wharf_lease *lease,
                      struct wharf_piece *running);
 
 #endif

@@ -18,14 +18,14 @@
 #include "encoders/codec.h"
 
 struct wharf_cpu_worker;
-struct wharf_front;
+struct wharf_core;
 struct wharf_piece;
 
-/* A worker's offer, for the time of one decode; guarded by the front lock while it is on the
- * front's list, but for what does not change. */
+/* A worker's offer, for the time of one decode; guarded by the core lock while it is on the
+ * core's list, but for what does not change. */
 struct wharf_share {
     struct wharf_decode_crew base;
-    struct wharf_front *front;
+    struct wharf_core *core;
     struct wharf_piece *piece;
     struct wharf_decode_poll *poll; /* of the worker itself */
     struct wharf_list link;
@@ -43,14 +43,14 @@ struct wharf_share {
 
 /* An offer that can be made, again and again, for chunks of a piece; nothing is offered before a
  * decoder asks. */
-void wharf_share_init(struct wharf_share *share, struct wharf_front *front,
-                      struct wharf_piece *piece, struct wharf_decode_poll *poll);
+void wharf_share_init(struct wharf_share *share, struct wharf_core *core, struct wharf_piece *piece,
+                      struct wharf_decode_poll *poll);
 void wharf_share_deinit(struct wharf_share *share);
 
 /*
- * For a worker that has nothing to do, under the front lock, which it gives up meanwhile: decodes a
+ * For a worker that has nothing to do, under the core lock, which it gives up meanwhile: decodes a
  * part of what is offered.  Returns whether there was one.
  */
-bool wharf_share_help(struct wharf_front *front, struct wharf_cpu_worker *worker);
+bool wharf_share_help(struct wharf_core *core, struct wharf_cpu_worker *worker);
 
 #endif

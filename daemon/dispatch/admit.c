@@ -6,8 +6,8 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/heap.h"
 #include "daemon/core/activity.h"
+#include "daemon/core/core.h"
 #include "daemon/core/estimate.h"
-#include "daemon/core/front.h"
 #include "daemon/core/job.h"
 #include "daemon/core/publish.h"
 #include "daemon/core/queues.h"
@@ -272,20 +272,20 @@ static uint64_t estimate(const struct wharf_session *session,
  * Refills the tenant's time for interactive jobs: its part of its share since the last refill, as
  * if those that are active now had been so since then.
  */
-static void refill_interactive(struct wharf_front *front, struct wharf_tenant *tenant,
+static void refill_interactive(struct wharf_core *core, struct wharf_tenant *tenant,
                                uint64_t now_ns)
 {
     uint64_t elapsed_ns = now_ns - tenant->interactive_at_ns;
     uint64_t own_weight = tenant->n_active ? tenant->active_weight : tenant->quota.weight;
 
-    wharf_front_drop_stale(front, now_ns);
-    uint64_t all_weight = front->watching.active_weight + (tenant->n_active ? 0 : own_weight);
+    wharf_core_drop_stale(core, now_ns);
+    uint64_t all_weight = core->watching.active_weight + (tenant->n_active ? 0 : own_weight);
     if (elapsed_ns > WHARF_NS_PER_S)
         elapsed_ns = WHARF_NS_PER_S;
     tenant->interactive_at_ns = now_ns;
     /* Below 2^30 ns of some thousand processors, and weights are below 2^14: below 2^60. */
     uint64_t time_ns =
-        elapsed_ns * front->workers.n_workers * front->config.interactive_percent / 100;
+        elapsed_ns * core->workers.n_workers * core->config.interactive_percent / 100;
     tenant->interactive_ns += (int64_t)(time_ns * own_weight / all_weight);
     if (tenant->interactive_ns > INTERACTIVE_BURST_NS)
         tenant->interactive_ns = INTERACTIVE_BURST_NS;
@@ -298,7 +298,7 @@ static uint8_t class_of(const struct wharf_session *session,
                                                         : submission->job_class;
 }
 
-static enum wharf_lane choose_lane(struct wharf_front *front, struct wharf_job *job)
+static enum wharf_lane choose_lane(struct wharf_core *core, struct wharf_job *job)
 {
     struct wharf_tenant *tenant = job->session->tenant;
     uint8_t class = job->job_class;
@@ -307,7 +307,7 @@ static enum wharf_lane choose_lane(struct wharf_front *front, struct wharf_job *
         return wharf_job_compresses(job) ? WHARF_LANE_IDLE : WHARF_LANE_BACKGROUND;
     if (class != WHARF_CLASS_INTERACTIVE)
         return WHARF_LANE_NORMAL;
-    refill_interactive(front, tenant, job->taken_ns);
+    refill_interactive(core, tenant, job->taken_ns);
     if (tenant->interactive_ns < (int64_t)job->estimate_ns)
         return WHARF_LANE_NORMAL;
     tenant->interactive_ns -= (int64_t)job->estimate_ns;
@@ -335,7 +335,7 @@ static struct wharf_job *job_take(struct wharf_session *session,
     return job;
 }
 
-static void complete_at_once(struct wharf_front *front, struct wharf_session *session,
+static void complete_at_once(struct wharf_core *core, struct wharf_session *session,
                              const struct wharf_submission *submission, uint32_t reason)
 {
     struct wharf_completion completion = {
@@ -344,9 +344,9 @@ static void complete_at_once(struct wharf_front *front, struct wharf_session *se
         .reason = (uint16_t)reason,
     };
 
-    wharf_front_charge_aside(front, session, WHARF_FRONT_ASIDE_NS);
+    wharf_core_charge_aside(core, session, WHARF_FRONT_ASIDE_NS);
     session->tenant->stats.engines[WHARF_ENGINE_AUTO].n_jobs[completion.result]++;
-    wharf_front_complete(front, session, &completion);
+    wharf_core_complete(core, session, &completion);
 }
 
 static void use(struct wharf_job *job, const struct names *names)
@@ -373,30 +373,30 @@ static void set_plain(struct wharf_job *job)
     job->session->n_plain++;
 }
 
-static void queue(struct wharf_front *front, struct wharf_job *job)
+static void queue(struct wharf_core *core, struct wharf_job *job)
 {
     uint64_t timeout_ns = (uint64_t)job->submission.timeout_us * WHARF_NS_PER_US;
 
     job->estimate_ns = estimate(job->session, &job->submission);
     job->job_class = class_of(job->session, &job->submission);
-    job->lane = (uint8_t)choose_lane(front, job);
+    job->lane = (uint8_t)choose_lane(core, job);
     job->session->activity.is_interactive = job->lane == WHARF_LANE_INTERACTIVE;
     if (is_plain(job->session, &job->submission) && !wharf_place_needs_gpu(job) &&
         !wharf_regions_have_file(job->source, job->destination))
         set_plain(job);
     if (timeout_ns)
-        wharf_heap_insert(&front->deadlines, &job->deadline, job->taken_ns + timeout_ns);
-    wharf_place_push(front, job, false);
+        wharf_heap_insert(&core->deadlines, &job->deadline, job->taken_ns + timeout_ns);
+    wharf_place_push(core, job, false);
 }
 
-bool wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
-                       const struct wharf_submission *submission, uint64_t now_ns)
+bool wharf_core_enqueue(struct wharf_core *core, struct wharf_session *session,
+                        const struct wharf_submission *submission, uint64_t now_ns)
 {
     struct names names;
     uint32_t reason = check_submission(session, submission, &names);
 
     if (reason || submission->opcode == WHARF_OP_NOOP) {
-        complete_at_once(front, session, submission, reason);
+        complete_at_once(core, session, submission, reason);
         return false;
     }
     if (submission->opcode == WHARF_OP_CANCEL) {
@@ -405,13 +405,13 @@ bool wharf_front_admit(struct wharf_front *front, struct wharf_session *session,
             .user_data = submission->src_offset,
             .own_user_data = submission->user_data,
         };
-        wharf_front_charge_aside(front, session,
-                                 WHARF_FRONT_ASIDE_NS + session->ring.n_entries * LOOK_NS);
+        wharf_core_charge_aside(core, session,
+                                WHARF_FRONT_ASIDE_NS + session->ring.n_entries * LOOK_NS);
         return false;
     }
     struct wharf_job *job = job_take(session, submission, now_ns);
     use(job, &names);
-    queue(front, job);
+    queue(core, job);
     return true;
 }
 

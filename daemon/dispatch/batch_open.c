@@ -4,17 +4,17 @@
 #include "daemon/core/batch_close.h"
 #include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 
 #include <stdlib.h>
 
 #include "daemon/base/clock.h"
 #include "daemon/base/touch.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/dispatch/admit.h"
 #include "proto/ring_ops.h"
 
-/* Entries that are checked under one hold of the front lock, at about 50 ns each. */
+/* Entries that are checked under one hold of the core lock, at about 50 ns each. */
 #define ENTRIES_AT_ONCE 128
 
 static void refuse(struct wharf_piece *piece, uint32_t result, uint32_t reason, uint32_t index)
@@ -31,11 +31,11 @@ static uint64_t memory_nbytes(uint32_t n_chunks, uint32_t n_region_words)
            n_region_words * sizeof(uint64_t);
 }
 
-static int charge(struct wharf_front *front, struct wharf_session *session, uint64_t nbytes)
+static int charge(struct wharf_core *core, struct wharf_session *session, uint64_t nbytes)
 {
     struct wharf_use use = {.memory_nbytes = nbytes};
 
-    return wharf_front_charge(front, session->tenant, &use, NULL);
+    return wharf_core_charge(core, session->tenant, &use, NULL);
 }
 
 static void give_back(struct wharf_session *session, uint64_t nbytes)
@@ -45,22 +45,22 @@ static void give_back(struct wharf_session *session, uint64_t nbytes)
     wharf_tenant_give_back(session->tenant, &use);
 }
 
-static struct wharf_batch *batch_new(struct wharf_front *front, struct wharf_piece *piece)
+static struct wharf_batch *batch_new(struct wharf_core *core, struct wharf_piece *piece)
 {
     struct wharf_session *session = piece->job->session;
     uint32_t n_chunks = (uint32_t)(piece->job->submission.src_nbytes / sizeof(struct wharf_chunk));
     uint32_t n_words = (session->n_regions + 63) / 64;
     uint64_t nbytes = memory_nbytes(n_chunks, n_words);
 
-    if (charge(front, session, nbytes) < 0) {
+    if (charge(core, session, nbytes) < 0) {
         refuse(piece, WHARF_QUOTA, WHARF_REASON_NONE, 0);
         return NULL;
     }
     struct wharf_batch *batch = calloc(1, nbytes);
     if (!batch) {
-        wharf_front_enter(front);
+        wharf_core_enter(core);
         give_back(session, nbytes);
-        wharf_front_leave(front);
+        wharf_core_leave(core);
         refuse(piece, WHARF_NO_MEMORY, WHARF_REASON_NONE, 0);
         return NULL;
     }
@@ -90,7 +90,7 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* Takes over n copied entries, from `first` on.  Under the front lock.  Returns whether all are
+/* Takes over n copied entries, from `first` on.  Under the core lock.  Returns whether all are
  * good. */
 static bool take_entries(struct wharf_batch *batch, struct wharf_piece *piece,
                          const struct wharf_chunk *chunks, uint32_t first, uint32_t n)
@@ -123,7 +123,7 @@ static bool take_entries(struct wharf_batch *batch, struct wharf_piece *piece,
     return true;
 }
 
-static bool take_table(struct wharf_front *front, struct wharf_batch *batch,
+static bool take_table(struct wharf_core *core, struct wharf_batch *batch,
                        struct wharf_piece *piece)
 {
     const struct wharf_job *job = piece->job;
@@ -138,23 +138,23 @@ static bool take_table(struct wharf_front *front, struct wharf_batch *batch,
             refuse(piece, WHARF_NO_MEMORY, WHARF_REASON_NONE, first);
             return false;
         }
-        wharf_front_enter(front);
+        wharf_core_enter(core);
         bool good = take_entries(batch, piece, chunks, first, n);
-        wharf_front_leave(front);
+        wharf_core_leave(core);
         if (!good)
             return false;
     }
     return true;
 }
 
-void wharf_batch_open(struct wharf_front *front, struct wharf_piece *piece)
+void wharf_batch_open(struct wharf_core *core, struct wharf_piece *piece)
 {
     piece->begun_ns = wharf_now_ns();
-    struct wharf_batch *batch = batch_new(front, piece);
-    if (batch && !take_table(front, batch, piece)) {
-        wharf_front_enter(front);
+    struct wharf_batch *batch = batch_new(core, piece);
+    if (batch && !take_table(core, batch, piece)) {
+        wharf_core_enter(core);
         wharf_batch_close(batch, piece->job->session);
-        wharf_front_leave(front);
+        wharf_core_leave(core);
         batch = NULL;
     }
     piece->batch = batch;

@@ -4,8 +4,8 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/core/activity.h"
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
-#include "daemon/core/front.h"
 #include "daemon/core/session.h"
 #include "daemon/core/session_events.h"
 #include "daemon/dispatch/admit.h"
@@ -39,9 +39,9 @@
  * been in vain.  A shorter gap than before counts little by little, so that bursts do not hide the
  * gaps between them.
  */
-static void learn_gap(struct wharf_front *front, struct wharf_session *session, uint64_t now_ns)
+static void learn_gap(struct wharf_core *core, struct wharf_session *session, uint64_t now_ns)
 {
-    uint64_t most_ns = front->config.spin_ns, least_ns = most_ns / LEAST_WATCH_PART;
+    uint64_t most_ns = core->config.spin_ns, least_ns = most_ns / LEAST_WATCH_PART;
     uint64_t gap_ns = now_ns - session->activity.active_ns;
     uint64_t wanted_ns = gap_ns > most_ns ? least_ns : 2 * gap_ns;
 
@@ -57,9 +57,9 @@ static void learn_gap(struct wharf_front *front, struct wharf_session *session, 
 
 /* Jobs that ended before they were begun were work aside, as it turned out: what the session has
  * got for less is part of what it gets now.  Returns how much of `budget` that is. */
-static uint32_t pay(const struct wharf_front *front, struct wharf_session *session, uint32_t budget)
+static uint32_t pay(const struct wharf_core *core, struct wharf_session *session, uint32_t budget)
 {
-    if (!wharf_front_has_plenty(front))
+    if (!wharf_core_has_plenty(core))
         session->n_owed = 0;
     uint32_t paid = session->n_owed < budget ? session->n_owed : budget;
 
@@ -68,32 +68,32 @@ static uint32_t pay(const struct wharf_front *front, struct wharf_session *sessi
 }
 
 /* Takes submissions of one session, at most `budget`; returns how much of it was used. */
-static uint32_t take(struct wharf_front *front, struct wharf_session *session, uint32_t budget,
+static uint32_t take(struct wharf_core *core, struct wharf_session *session, uint32_t budget,
                      uint64_t now_ns)
 {
     struct wharf_submission submission;
-    const uint32_t for_new = budget - pay(front, session, budget);
+    const uint32_t for_new = budget - pay(core, session, budget);
     uint32_t left = for_new;
 
     while (left > 0) {
         if (session->cancel.is_under_way) {
-            left = wharf_front_cancel_step(front, session, left, now_ns);
+            left = wharf_core_cancel_step(core, session, left, now_ns);
             continue;
         }
         int r = wharf_ring_take(&session->ring, &submission);
         if (r < 0) {
-            wharf_front_set_broken(front, session);
+            wharf_core_set_broken(core, session);
             return budget;
         }
         if (r == 0)
             break;
-        bool is_job = wharf_front_admit(front, session, &submission, now_ns);
-        uint32_t price = !is_job && wharf_front_has_plenty(front) ? WHARF_FRONT_ASIDE_PRICE : 1;
+        bool is_job = wharf_core_enqueue(core, session, &submission, now_ns);
+        uint32_t price = !is_job && wharf_core_has_plenty(core) ? WHARF_FRONT_ASIDE_PRICE : 1;
         left -= left < price ? left : price;
     }
     if (left < for_new) {
-        learn_gap(front, session, now_ns);
-        wharf_front_watch(front, session, now_ns);
+        learn_gap(core, session, now_ns);
+        wharf_core_watch(core, session, now_ns);
         wharf_ring_publish_taken(&session->ring);
     }
     return budget - left;
@@ -103,17 +103,17 @@ static uint32_t take(struct wharf_front *front, struct wharf_session *session, u
  * From now on the client has to ring, unless there is something in its ring already; whether that
  * is so.  The session is then still watched.
  */
-static bool arm(struct wharf_front *front, struct wharf_session *session)
+static bool arm(struct wharf_core *core, struct wharf_session *session)
 {
     int r = wharf_ring_daemon_arm(&session->ring);
 
     if (r < 0) {
-        wharf_front_set_broken(front, session);
+        wharf_core_set_broken(core, session);
         return false;
     }
     if (r > 0 || session->cancel.is_under_way)
         return true;
-    wharf_front_unwatch(front, session);
+    wharf_core_unwatch(core, session);
     return false;
 }
 
@@ -122,100 +122,100 @@ static bool arm(struct wharf_front *front, struct wharf_session *session)
  * are busy they look at the rings between two pieces in any case, and the loop thread, which hears
  * doorbells, has to wait for a processor, perhaps for milliseconds.
  */
-static bool may_linger(const struct wharf_front *front, const struct wharf_session *session,
+static bool may_linger(const struct wharf_core *core, const struct wharf_session *session,
                        uint64_t now_ns)
 {
     bool all_are_busy =
-        front->workers.n_sleeping == 0 && wharf_place_n_for_cpu(front) > 0 && !front->nothing_fits;
+        core->workers.n_sleeping == 0 && wharf_place_n_for_cpu(core) > 0 && !core->nothing_fits;
 
     return session->activity.is_interactive && all_are_busy &&
            now_ns - session->activity.active_ns < LINGER_NS &&
-           (session->activity.lingers || front->watching.n_lingering < MOST_LINGERING);
+           (session->activity.lingers || core->watching.n_lingering < MOST_LINGERING);
 }
 
 /* Looks at the next watched session; one that has been quiet for long enough is armed. */
-static uint32_t look_at_next(struct wharf_front *front, uint32_t budget, uint64_t now_ns)
+static uint32_t look_at_next(struct wharf_core *core, uint32_t budget, uint64_t now_ns)
 {
     struct wharf_session *session =
-        WHARF_LIST_FIRST(&front->watching.watched, struct wharf_session, activity.watch_link);
+        WHARF_LIST_FIRST(&core->watching.watched, struct wharf_session, activity.watch_link);
 
-    wharf_list_rotate(&front->watching.watched);
-    uint32_t used = take(front, session, budget, now_ns);
+    wharf_list_rotate(&core->watching.watched);
+    uint32_t used = take(core, session, budget, now_ns);
     if (used > 0 || now_ns - session->activity.active_ns < session->activity.watch_ns)
         return used;
-    if (may_linger(front, session, now_ns))
-        wharf_front_set_lingers(front, session, true);
+    if (may_linger(core, session, now_ns))
+        wharf_core_set_lingers(core, session, true);
     else
-        arm(front, session);
+        arm(core, session);
     return 0;
 }
 
-static bool look_at_rings(struct wharf_front *front, uint64_t now_ns)
+static bool look_at_rings(struct wharf_core *core, uint64_t now_ns)
 {
     uint32_t budget = MOST_TAKEN;
     unsigned most = MOST_RINGS;
 
-    if (wharf_front_has_plenty(front)) {
-        most = MOST_LOOKS / front->workers.n_workers;
+    if (wharf_core_has_plenty(core)) {
+        most = MOST_LOOKS / core->workers.n_workers;
         most = most < LEAST_RINGS ? LEAST_RINGS : most > MOST_RINGS ? MOST_RINGS : most;
     }
-    for (unsigned n = 0; n < most && budget > 0 && wharf_front_watches(front); n++)
-        budget -= look_at_next(front, budget, now_ns);
+    for (unsigned n = 0; n < most && budget > 0 && wharf_core_watches(core); n++)
+        budget -= look_at_next(core, budget, now_ns);
     return budget < MOST_TAKEN;
 }
 
-static void expire(struct wharf_front *front, uint64_t now_ns)
+static void expire(struct wharf_core *core, uint64_t now_ns)
 {
     for (unsigned n = 0; n < MOST_EXPIRED; n++) {
-        struct wharf_heap_node *first = front->deadlines.root;
+        struct wharf_heap_node *first = core->deadlines.root;
         if (!first || first->key > now_ns)
             return;
-        wharf_front_stop_job(front, WHARF_LIST_ENTRY(first, struct wharf_job, deadline),
-                             WHARF_DEADLINE, now_ns);
+        wharf_core_stop_job(core, WHARF_LIST_ENTRY(first, struct wharf_job, deadline),
+                            WHARF_DEADLINE, now_ns);
     }
 }
 
-bool wharf_front_look(struct wharf_front *front)
+bool wharf_core_poll_rings(struct wharf_core *core)
 {
     uint64_t now_ns = wharf_now_ns();
 
-    expire(front, now_ns);
-    return look_at_rings(front, now_ns);
+    expire(core, now_ns);
+    return look_at_rings(core, now_ns);
 }
 
 /* ---- who looks next ------------------------------------------------------------------------ */
 
-bool wharf_front_call_worker(struct wharf_front *front)
+bool wharf_core_call_worker(struct wharf_core *core)
 {
-    if (front->n_called == sizeof(front->called) / sizeof(front->called[0]))
+    if (core->n_called == sizeof(core->called) / sizeof(core->called[0]))
         return false;
-    void *called = front->backend ? front->backend->ops->call(front->backend) : NULL;
+    void *called = core->backend ? core->backend->ops->call(core->backend) : NULL;
     if (!called)
         return false;
-    front->called[front->n_called++] = called;
+    core->called[core->n_called++] = called;
     /* From now on it may get stuck. */
-    if (!front->is_watched_over)
-        front->wake_loop = true;
+    if (!core->is_watched_over)
+        core->wake_loop = true;
     return true;
 }
 
 /* Whether somebody looks at the rings before long. */
-static bool somebody_looks(const struct wharf_front *front)
+static bool somebody_looks(const struct wharf_core *core)
 {
-    return front->workers.n_awake > 0 || front->fleet.gpus_looking ||
-           (front->workers.n_sleeping == 0 && front->workers.n_short > 0) ||
-           (front->workers.n_brief > 0 &&
-            BRIEF_PARTS * front->workers.n_brief >= (BRIEF_PARTS - 1) * front->workers.n_workers);
+    return core->workers.n_awake > 0 || core->fleet.gpus_looking ||
+           (core->workers.n_sleeping == 0 && core->workers.n_short > 0) ||
+           (core->workers.n_brief > 0 &&
+            BRIEF_PARTS * core->workers.n_brief >= (BRIEF_PARTS - 1) * core->workers.n_workers);
 }
 
 /* Arms all watched sessions.  If some cannot be because there is something in their rings, somebody
  * else has to look. */
-static void arm_all(struct wharf_front *front, uint64_t now_ns)
+static void arm_all(struct wharf_core *core, uint64_t now_ns)
 {
     uint32_t budget = MOST_TAKEN;
     bool more = false;
 
-    WHARF_LIST_FOR(link, &front->watching.watched)
+    WHARF_LIST_FOR(link, &core->watching.watched)
     {
         struct wharf_session *session =
             WHARF_LIST_ENTRY(link, struct wharf_session, activity.watch_link);
@@ -223,19 +223,19 @@ static void arm_all(struct wharf_front *front, uint64_t now_ns)
             more = true;
             break;
         }
-        if (!arm(front, session))
+        if (!arm(core, session))
             continue;
-        budget -= take(front, session, budget, now_ns);
-        if (session->activity.is_watched && arm(front, session))
+        budget -= take(core, session, budget, now_ns);
+        if (session->activity.is_watched && arm(core, session))
             more = true;
     }
-    if (more && !wharf_front_call_worker(front))
-        front->wake_loop = true;
+    if (more && !wharf_core_call_worker(core))
+        core->wake_loop = true;
 }
 
-static bool has_more_than_are_awake(const struct wharf_front *front)
+static bool has_more_than_are_awake(const struct wharf_core *core)
 {
-    return wharf_place_n_for_cpu(front) > front->workers.n_awake && !front->nothing_fits;
+    return wharf_place_n_for_cpu(core) > core->workers.n_awake && !core->nothing_fits;
 }
 
 /*
@@ -243,36 +243,36 @@ static bool has_more_than_are_awake(const struct wharf_front *front)
  * first; where that is the GPU's as well, workers that came to look at it would be in the way of
  * the GPU's thread, in a flood after every few chunks: so it is looked at before any is called.
  */
-static void call_workers(struct wharf_front *front)
+static void call_workers(struct wharf_core *core)
 {
-    if (has_more_than_are_awake(front) && front->workers.n_sleeping > 0 &&
-        wharf_place_may_be_gpus(front))
-        front->nothing_fits = !wharf_place_first_for_cpu(front, UINT64_MAX);
-    while (has_more_than_are_awake(front))
-        if (!wharf_front_call_worker(front))
+    if (has_more_than_are_awake(core) && core->workers.n_sleeping > 0 &&
+        wharf_place_may_be_gpus(core))
+        core->nothing_fits = !wharf_place_first_for_cpu(core, UINT64_MAX);
+    while (has_more_than_are_awake(core))
+        if (!wharf_core_call_worker(core))
             break;
 }
 
-void wharf_front_settle(struct wharf_front *front)
+void wharf_core_before_unlock(struct wharf_core *core)
 {
-    if (!wharf_list_is_empty(&front->due)) {
-        wharf_place_due(front);
+    if (!wharf_list_is_empty(&core->due)) {
+        wharf_place_due(core);
         /* The loop thread, if nobody else, goes on. */
-        front->wake_loop |= !wharf_list_is_empty(&front->due);
+        core->wake_loop |= !wharf_list_is_empty(&core->due);
     }
-    if (wharf_front_watches(front) && !somebody_looks(front))
-        arm_all(front, wharf_now_ns());
-    call_workers(front);
+    if (wharf_core_watches(core) && !somebody_looks(core))
+        arm_all(core, wharf_now_ns());
+    call_workers(core);
     /* Their threads promise to look when they are called. */
-    uint32_t called = front->fleet.gpus_asleep ? wharf_place_gpus_to_wake(front) : 0;
-    front->fleet.gpus_asleep &= ~called;
-    front->fleet.gpus_called |= called;
+    uint32_t called = core->fleet.gpus_asleep ? wharf_place_gpus_to_wake(core) : 0;
+    core->fleet.gpus_asleep &= ~called;
+    core->fleet.gpus_called |= called;
     /* Jobs' deadlines are nobody else's business while all workers sleep or are busy. */
-    if (front->deadlines.root && front->deadlines.root->key < front->loop_wakes_at_ns)
-        front->wake_loop = true;
+    if (core->deadlines.root && core->deadlines.root->key < core->loop_wakes_at_ns)
+        core->wake_loop = true;
 }
 
-bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session, uint32_t n_packets)
+bool wharf_core_doorbell(struct wharf_core *core, struct wharf_session *session, uint32_t n_packets)
 {
     uint64_t now_ns = wharf_now_ns();
 
@@ -280,13 +280,13 @@ bool wharf_front_rung(struct wharf_front *front, struct wharf_session *session, 
     if (session->state != WHARF_SESSION_LIVE || session->activity.is_watched)
         return false;
     /* A client that rings for nothing is not worth a thread's watch. */
-    if (take(front, session, MOST_TAKEN, now_ns) == 0)
+    if (take(core, session, MOST_TAKEN, now_ns) == 0)
         return false;
     /* Where it only paid for what it owes, what it rang for is still in its ring. */
     if (!session->is_broken)
-        wharf_front_watch(front, session, now_ns);
+        wharf_core_watch(core, session, now_ns);
     /* Worth a thread's watch if the client is about to come back; otherwise it rings again. */
-    if (!session->is_broken && !somebody_looks(front) && session->activity.comes_back)
-        wharf_front_call_worker(front);
+    if (!session->is_broken && !somebody_looks(core) && session->activity.comes_back)
+        wharf_core_call_worker(core);
     return true;
 }

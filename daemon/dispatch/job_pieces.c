@@ -5,10 +5,10 @@
 #include "daemon/base/heap.h"
 #include "daemon/core/activity.h"
 #include "daemon/core/batch_close.h"
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/estimate.h"
 #include "daemon/core/file_io.h"
-#include "daemon/core/front.h"
 #include "daemon/core/job.h"
 #include "daemon/core/publish.h"
 #include "daemon/core/queues.h"
@@ -23,7 +23,7 @@
 #include "proto/wharf_job.h"
 
 /* Chunks of a batch that are handed out at once, whatever they are estimated to take: estimating
- * them is done under the front lock. */
+ * them is done under the core lock. */
 #define MOST_CHUNKS 64
 
 /* ---- out ----------------------------------------------------------------------------------- */
@@ -51,23 +51,23 @@ static uint64_t chunk_warp_ns(uint32_t gpu, const struct wharf_job *job, uint32_
                                chunk ? chunk->dst_nbytes : job->submission.dst_nbytes);
 }
 
-void wharf_front_unqueue(struct wharf_front *front, struct wharf_job *job)
+void wharf_core_unqueue(struct wharf_core *core, struct wharf_job *job)
 {
-    wharf_place_remove(front, job);
-    front->nothing_fits = false;
+    wharf_place_remove(core, job);
+    core->nothing_fits = false;
 }
 
 /* The first background job of some queue of each pool has waited long enough: it is a normal one
  * now. */
-static void age_background(struct wharf_front *front, uint64_t now_ns)
+static void age_background(struct wharf_core *core, uint64_t now_ns)
 {
     for (unsigned i = 0; i < WHARF_N_POOLS; i++) {
-        struct wharf_job *job = wharf_sched_background(&front->sched[i]);
-        if (!job || now_ns - job->taken_ns < front->config.background_age_ns)
+        struct wharf_job *job = wharf_sched_background(&core->sched[i]);
+        if (!job || now_ns - job->taken_ns < core->config.background_age_ns)
             continue;
-        wharf_front_unqueue(front, job);
+        wharf_core_unqueue(core, job);
         job->lane = WHARF_LANE_NORMAL;
-        wharf_place_push(front, job, false);
+        wharf_place_push(core, job, false);
     }
 }
 
@@ -81,7 +81,7 @@ struct appetite {
 
 /* As many chunks as the engine takes, at least one; all that are left of a batch that was stopped,
  * since each of them costs next to nothing then.  Returns their time, by the engine's measure. */
-static uint64_t cut_slice(struct wharf_front *front, struct wharf_job *job,
+static uint64_t cut_slice(struct wharf_core *core, struct wharf_job *job,
                           const struct appetite *appetite, struct wharf_piece *piece)
 {
     struct wharf_batch *batch = job->batch;
@@ -105,9 +105,9 @@ static uint64_t cut_slice(struct wharf_front *front, struct wharf_job *job,
     }
     batch->n_handed_out += piece->n_chunks;
     if (batch->n_handed_out == batch->n_chunks) {
-        wharf_front_unqueue(front, job);
+        wharf_core_unqueue(core, job);
     } else {
-        wharf_sched_shrink(&front->sched[job->pool], job, job->backlog_ns / left * piece->n_chunks);
+        wharf_sched_shrink(&core->sched[job->pool], job, job->backlog_ns / left * piece->n_chunks);
         job->estimate_ns = estimate_chunk(job, batch->n_handed_out);
     }
     return sum_ns;
@@ -126,20 +126,20 @@ void wharf_job_begin(struct wharf_job *job, uint64_t now_ns)
     job->begun_ns = now_ns;
 }
 
-static uint64_t cut_piece(struct wharf_front *front, struct wharf_job *job, uint64_t now_ns,
+static uint64_t cut_piece(struct wharf_core *core, struct wharf_job *job, uint64_t now_ns,
                           const struct appetite *appetite, struct wharf_piece *piece)
 {
     uint64_t sum_ns;
 
     *piece = (struct wharf_piece){.job = job, .pool = job->pool};
     if (job->batch) {
-        sum_ns = cut_slice(front, job, appetite, piece);
+        sum_ns = cut_slice(core, job, appetite, piece);
     } else {
         piece->kind =
             job->submission.opcode == WHARF_OP_BATCH ? WHARF_PIECE_OPEN : WHARF_PIECE_CHUNK;
         piece->n_chunks = 1;
         sum_ns = appetite->chunk_ns(appetite->gpu, job, 0);
-        wharf_front_unqueue(front, job);
+        wharf_core_unqueue(core, job);
         wharf_job_begin(job, now_ns);
     }
     job->n_pieces++;
@@ -147,64 +147,63 @@ static uint64_t cut_piece(struct wharf_front *front, struct wharf_job *job, uint
     return sum_ns;
 }
 
-static void charge_estimate(struct wharf_front *front, struct wharf_piece *piece,
+static void charge_estimate(struct wharf_core *core, struct wharf_piece *piece,
                             uint64_t estimate_ns)
 {
     piece->estimate_ns = piece->charged_ns = estimate_ns;
-    wharf_sched_charge(&front->sched[piece->pool], piece->job, (int64_t)estimate_ns);
+    wharf_sched_charge(&core->sched[piece->pool], piece->job, (int64_t)estimate_ns);
 }
 
-struct wharf_job *wharf_front_first(struct wharf_front *front, uint64_t most_ns)
+struct wharf_job *wharf_core_first(struct wharf_core *core, uint64_t most_ns)
 {
-    if (wharf_place_n_for_cpu(front) == 0)
+    if (wharf_place_n_for_cpu(core) == 0)
         return NULL;
-    age_background(front, wharf_now_ns());
-    return wharf_place_first_for_cpu(front, most_ns);
+    age_background(core, wharf_now_ns());
+    return wharf_place_first_for_cpu(core, most_ns);
 }
 
-void wharf_front_take(struct wharf_front *front, struct wharf_job *job,
-                      struct wharf_piece *ret_piece)
+void wharf_core_take(struct wharf_core *core, struct wharf_job *job, struct wharf_piece *ret_piece)
 {
-    struct appetite appetite = {chunk_cpu_ns, 0, front->config.slice_ns, MOST_CHUNKS};
+    struct appetite appetite = {chunk_cpu_ns, 0, core->config.slice_ns, MOST_CHUNKS};
     uint64_t now_ns = wharf_now_ns();
-    uint64_t cpu_ns = cut_piece(front, job, now_ns, &appetite, ret_piece);
+    uint64_t cpu_ns = cut_piece(core, job, now_ns, &appetite, ret_piece);
 
-    wharf_idle_work_taken(front, ret_piece, now_ns);
-    charge_estimate(front, ret_piece, cpu_ns);
-    wharf_place_took_by_cpu(front, ret_piece);
+    wharf_idle_work_taken(core, ret_piece, now_ns);
+    charge_estimate(core, ret_piece, cpu_ns);
+    wharf_place_took_by_cpu(core, ret_piece);
 }
 
-bool wharf_front_next(struct wharf_front *front, uint64_t most_ns, struct wharf_piece *ret_piece)
+bool wharf_core_next(struct wharf_core *core, uint64_t most_ns, struct wharf_piece *ret_piece)
 {
-    if (wharf_retry_take(&front->retries, ret_piece))
+    if (wharf_retry_take(&core->retries, ret_piece))
         return true;
-    struct wharf_job *job = wharf_front_first(front, most_ns);
+    struct wharf_job *job = wharf_core_first(core, most_ns);
     if (!job) {
-        front->nothing_fits |= wharf_place_n_for_cpu(front) > 0;
+        core->nothing_fits |= wharf_place_n_for_cpu(core) > 0;
         return false;
     }
-    wharf_front_take(front, job, ret_piece);
+    wharf_core_take(core, job, ret_piece);
     return true;
 }
 
-uint64_t wharf_front_take_for_gpu(struct wharf_front *front, uint32_t gpu, struct wharf_job *job,
-                                  uint32_t most_chunks, uint64_t now_ns,
-                                  struct wharf_piece *ret_piece)
+uint64_t wharf_core_take_for_gpu(struct wharf_core *core, uint32_t gpu, struct wharf_job *job,
+                                 uint32_t most_chunks, uint64_t now_ns,
+                                 struct wharf_piece *ret_piece)
 {
-    const uint32_t n_warps = front->fleet.gpus[gpu].n_warps;
+    const uint32_t n_warps = core->fleet.gpus[gpu].n_warps;
     /* Small enough pieces to keep to what may be handed over, and large enough for all warps. */
-    struct appetite appetite = {chunk_warp_ns, gpu, front->config.gpu_ahead_ns * n_warps,
+    struct appetite appetite = {chunk_warp_ns, gpu, core->config.gpu_ahead_ns * n_warps,
                                 most_chunks < MOST_CHUNKS ? most_chunks : MOST_CHUNKS};
-    uint64_t warp_ns = cut_piece(front, job, now_ns, &appetite, ret_piece);
+    uint64_t warp_ns = cut_piece(core, job, now_ns, &appetite, ret_piece);
 
-    charge_estimate(front, ret_piece, warp_ns / n_warps);
-    wharf_place_took_by_gpu(front, ret_piece, gpu);
+    charge_estimate(core, ret_piece, warp_ns / n_warps);
+    wharf_place_took_by_gpu(core, ret_piece, gpu);
     return warp_ns;
 }
 
 /* ---- back ---------------------------------------------------------------------------------- */
 
-static void chunk_done(struct wharf_front *front, const struct wharf_piece *piece)
+static void chunk_done(struct wharf_core *core, const struct wharf_piece *piece)
 {
     struct wharf_job *job = piece->job;
     struct wharf_job_end end = {
@@ -216,10 +215,10 @@ static void chunk_done(struct wharf_front *front, const struct wharf_piece *piec
     if (job->stopped == WHARF_DEADLINE ||
         (job->deadline.is_linked && job->deadline.key <= piece->ended_ns))
         end.outcome = (struct wharf_outcome){.result = WHARF_DEADLINE};
-    wharf_front_complete_job(front, job, &end);
+    wharf_core_complete_job(core, job, &end);
 }
 
-static void open_done(struct wharf_front *front, const struct wharf_piece *piece)
+static void open_done(struct wharf_core *core, const struct wharf_piece *piece)
 {
     struct wharf_job *job = piece->job;
     struct wharf_job_end end = {
@@ -229,12 +228,12 @@ static void open_done(struct wharf_front *front, const struct wharf_piece *piece
     };
 
     if (!piece->batch) {
-        wharf_front_complete_job(front, job, &end);
+        wharf_core_complete_job(core, job, &end);
         return;
     }
     job->batch = piece->batch;
     job->estimate_ns = estimate_chunk(job, 0);
-    wharf_place_push(front, job, true);
+    wharf_place_push(core, job, true);
 }
 
 static void merge_slice(struct wharf_batch *batch, const struct wharf_piece *piece)
@@ -255,7 +254,7 @@ static void merge_slice(struct wharf_batch *batch, const struct wharf_piece *pie
     }
 }
 
-static void slice_done(struct wharf_front *front, const struct wharf_piece *piece)
+static void slice_done(struct wharf_core *core, const struct wharf_piece *piece)
 {
     struct wharf_job *job = piece->job;
     struct wharf_batch *batch = job->batch;
@@ -272,24 +271,24 @@ static void slice_done(struct wharf_front *front, const struct wharf_piece *piec
     };
     job->batch = NULL;
     wharf_batch_close(batch, job->session);
-    wharf_front_complete_job(front, job, &end);
+    wharf_core_complete_job(core, job, &end);
 }
 
 /* Makes what the piece is charged what it has used; returns that. */
-static uint64_t charge(struct wharf_front *front, struct wharf_piece *piece, uint64_t now_ns)
+static uint64_t charge(struct wharf_core *core, struct wharf_piece *piece, uint64_t now_ns)
 {
     struct wharf_job *job = piece->job;
     uint64_t used_ns = now_ns - piece->begun_ns - piece->others_ns + piece->helped_ns;
     int64_t missing_ns = (int64_t)(used_ns - piece->charged_ns);
 
-    wharf_sched_charge(&front->sched[piece->pool], job, missing_ns);
+    wharf_sched_charge(&core->sched[piece->pool], job, missing_ns);
     if (job->lane == WHARF_LANE_INTERACTIVE)
         job->session->tenant->interactive_ns -= missing_ns;
     piece->charged_ns = used_ns;
     return used_ns;
 }
 
-void wharf_front_going_on(struct wharf_front *front, struct wharf_piece *piece, uint64_t now_ns)
+void wharf_core_going_on(struct wharf_core *core, struct wharf_piece *piece, uint64_t now_ns)
 {
     const struct wharf_submission *submission = &piece->job->submission;
     struct wharf_estimates *estimates = wharf_job_estimates(piece->job);
@@ -297,7 +296,7 @@ void wharf_front_going_on(struct wharf_front *front, struct wharf_piece *piece, 
 
     if (used_ns <= piece->charged_ns)
         return;
-    charge(front, piece, now_ns);
+    charge(core, piece, now_ns);
     /* The next one like it is to be estimated better, at once. */
     if (piece->kind == WHARF_PIECE_CHUNK)
         wharf_estimates_learn(estimates, submission->codec, submission->src_nbytes,
@@ -305,12 +304,12 @@ void wharf_front_going_on(struct wharf_front *front, struct wharf_piece *piece, 
 }
 
 /* Corrects what was charged and estimated by what it took. */
-static void balance_account(struct wharf_front *front, struct wharf_piece *piece)
+static void balance_account(struct wharf_core *core, struct wharf_piece *piece)
 {
     struct wharf_job *job = piece->job;
     struct wharf_tenant *tenant = job->session->tenant;
     struct wharf_engine_stats *stats = &tenant->stats.engines[piece->engine];
-    uint64_t took_ns = charge(front, piece, piece->ended_ns);
+    uint64_t took_ns = charge(core, piece, piece->ended_ns);
 
     stats->busy_ns += took_ns;
     if (piece->kind == WHARF_PIECE_OPEN || piece->engine == WHARF_ENGINE_AUTO)
@@ -323,25 +322,25 @@ static void balance_account(struct wharf_front *front, struct wharf_piece *piece
         tenant->stats.compressed_in_nbytes += piece->in_nbytes;
         tenant->stats.compressed_out_nbytes += piece->out_nbytes;
     }
-    wharf_place_learn(front, piece, took_ns);
+    wharf_place_learn(core, piece, took_ns);
 }
 
-void wharf_front_forget_job(struct wharf_front *front, struct wharf_job *job)
+void wharf_core_forget_job(struct wharf_core *core, struct wharf_job *job)
 {
     if (job->state == WHARF_JOB_FREE)
         return;
     if (job->n_pieces > 0) {
         __atomic_store_n(&job->stopped, WHARF_CANCELLED, __ATOMIC_RELAXED);
-        front->n_stopped++;
+        core->n_stopped++;
         return;
     }
-    wharf_heap_remove(&front->deadlines, &job->deadline);
+    wharf_heap_remove(&core->deadlines, &job->deadline);
     wharf_batch_close(job->batch, job->session);
     job->batch = NULL;
     job->state = WHARF_JOB_FREE;
 }
 
-void wharf_front_put_back(struct wharf_front *front, const struct wharf_piece *piece)
+void wharf_core_put_back(struct wharf_core *core, const struct wharf_piece *piece)
 {
     struct wharf_job *job = piece->job;
     struct wharf_session *session = job->session;
@@ -349,48 +348,48 @@ void wharf_front_put_back(struct wharf_front *front, const struct wharf_piece *p
 
     job->n_pieces--;
     session->n_pieces--;
-    wharf_idle_work_ended(front, job);
-    wharf_sched_charge(&front->sched[piece->pool], job, -(int64_t)piece->charged_ns);
+    wharf_idle_work_ended(core, job);
+    wharf_sched_charge(&core->sched[piece->pool], job, -(int64_t)piece->charged_ns);
     job->begun_ns = 0;
     if (session->state == WHARF_SESSION_DEAD) {
-        wharf_front_forget_job(front, job);
-        wharf_front_release(front, session);
+        wharf_core_forget_job(core, job);
+        wharf_core_release(core, session);
     } else if (job->stopped) {
-        wharf_front_complete_job(front, job, &end);
+        wharf_core_complete_job(core, job, &end);
     } else {
         wharf_ring_unmark_begun(&session->ring, mark_place(job));
         job->state = WHARF_JOB_QUEUED;
-        wharf_place_push(front, job, true);
+        wharf_place_push(core, job, true);
     }
 }
 
-void wharf_front_done(struct wharf_front *front, struct wharf_piece *piece)
+void wharf_core_done(struct wharf_core *core, struct wharf_piece *piece)
 {
     struct wharf_job *job = piece->job;
     struct wharf_session *session = job->session;
 
     job->n_pieces--;
     session->n_pieces--;
-    wharf_idle_work_ended(front, job);
+    wharf_idle_work_ended(core, job);
     if (piece->attempt > job->attempt)
         job->attempt = piece->attempt;
-    balance_account(front, piece);
+    balance_account(core, piece);
     if (session->state == WHARF_SESSION_DEAD) {
         if (piece->kind == WHARF_PIECE_OPEN)
             job->batch = piece->batch;
-        wharf_front_forget_job(front, job);
-        wharf_front_release(front, session);
+        wharf_core_forget_job(core, job);
+        wharf_core_release(core, session);
     } else if (piece->is_lost) {
         /* It waits for the session's end, which the files' end below is. */
     } else if (piece->kind == WHARF_PIECE_CHUNK) {
-        chunk_done(front, piece);
+        chunk_done(core, piece);
     } else if (piece->kind == WHARF_PIECE_OPEN) {
-        open_done(front, piece);
+        open_done(core, piece);
     } else {
-        slice_done(front, piece);
+        slice_done(core, piece);
     }
     if (session->file_io && wharf_file_io_is_lost(session->file_io))
-        wharf_front_tell_loop(front, session);
+        wharf_core_tell_loop(core, session);
     /* Its client has something to do now, and may be back soon. */
-    wharf_front_watch(front, session, piece->ended_ns);
+    wharf_core_watch(core, session, piece->ended_ns);
 }

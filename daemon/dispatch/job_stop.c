@@ -3,7 +3,7 @@
 
 #include "daemon/base/heap.h"
 #include "daemon/base/list.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/job.h"
 #include "daemon/core/publish.h"
 #include "daemon/core/queues.h"
@@ -14,34 +14,34 @@
 #include "proto/wharf_job.h"
 
 /* What is left of a batch costs next to nothing: it need not wait for its turn. */
-static void hurry(struct wharf_front *front, struct wharf_job *job)
+static void hurry(struct wharf_core *core, struct wharf_job *job)
 {
     if (!wharf_list_is_linked(&job->link))
         return;
-    wharf_front_unqueue(front, job);
+    wharf_core_unqueue(core, job);
     job->lane = WHARF_LANE_INTERACTIVE;
     job->estimate_ns = 0;
-    wharf_place_push(front, job, true);
+    wharf_place_push(core, job, true);
 }
 
-void wharf_front_stop_job(struct wharf_front *front, struct wharf_job *job, uint32_t result,
-                          uint64_t now_ns)
+void wharf_core_stop_job(struct wharf_core *core, struct wharf_job *job, uint32_t result,
+                         uint64_t now_ns)
 {
     struct wharf_job_end end = {.outcome.result = result, .ended_ns = now_ns};
 
-    wharf_heap_remove(&front->deadlines, &job->deadline);
+    wharf_heap_remove(&core->deadlines, &job->deadline);
     /* A dead session's queues were dropped: its jobs are in none, and are being forgotten. */
     if (job->session->state == WHARF_SESSION_DEAD)
         return;
     if (job->state == WHARF_JOB_QUEUED) {
-        wharf_front_unqueue(front, job);
-        wharf_front_charge_aside(front, job->session, WHARF_FRONT_UNBEGUN_NS);
+        wharf_core_unqueue(core, job);
+        wharf_core_charge_aside(core, job->session, WHARF_FRONT_UNBEGUN_NS);
         job->session->n_owed += WHARF_FRONT_ASIDE_PRICE - 1;
-        wharf_front_complete_job(front, job, &end);
+        wharf_core_complete_job(core, job, &end);
     } else if (!job->stopped) {
         __atomic_store_n(&job->stopped, (uint8_t)result, __ATOMIC_RELAXED);
-        front->n_stopped++;
-        hurry(front, job);
+        core->n_stopped++;
+        hurry(core, job);
     }
 }
 
@@ -50,7 +50,7 @@ void wharf_front_stop_job(struct wharf_front *front, struct wharf_job *job, uint
 /* Slots that are looked at for the price of one job. */
 #define CANCEL_LOOKS 16
 
-static void cancel_complete(struct wharf_front *front, struct wharf_session *session)
+static void cancel_complete(struct wharf_core *core, struct wharf_session *session)
 {
     uint32_t n_found = session->cancel.n_found;
     struct wharf_completion completion = {
@@ -61,11 +61,11 @@ static void cancel_complete(struct wharf_front *front, struct wharf_session *ses
 
     session->cancel.is_under_way = false;
     session->tenant->stats.engines[WHARF_ENGINE_AUTO].n_jobs[completion.result]++;
-    wharf_front_complete(front, session, &completion);
+    wharf_core_complete(core, session, &completion);
 }
 
-uint32_t wharf_front_cancel_step(struct wharf_front *front, struct wharf_session *session,
-                                 uint32_t budget, uint64_t now_ns)
+uint32_t wharf_core_cancel_step(struct wharf_core *core, struct wharf_session *session,
+                                uint32_t budget, uint64_t now_ns)
 {
     struct wharf_session_cancel *cancel = &session->cancel;
     uint32_t looks = budget * CANCEL_LOOKS;
@@ -76,10 +76,10 @@ uint32_t wharf_front_cancel_step(struct wharf_front *front, struct wharf_session
         if (job->state == WHARF_JOB_FREE || job->submission.user_data != cancel->user_data)
             continue;
         cancel->n_found++;
-        wharf_front_stop_job(front, job, WHARF_CANCELLED, now_ns);
+        wharf_core_stop_job(core, job, WHARF_CANCELLED, now_ns);
         looks -= looks < CANCEL_LOOKS ? looks : CANCEL_LOOKS - 1;
     }
     if (cancel->next_job == session->ring.n_entries)
-        cancel_complete(front, session);
+        cancel_complete(core, session);
     return looks / CANCEL_LOOKS;
 }

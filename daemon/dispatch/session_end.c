@@ -6,12 +6,12 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/core/activity.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/session.h"
 #include "daemon/core/session_events.h"
 #include "daemon/core/session_lease.h"
 #include "daemon/core/totals.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/job_pieces.h"
 #include "daemon/dispatch/job_stop.h"
 #include "daemon/dispatch/suspend.h"
@@ -21,79 +21,79 @@
 /* Jobs of a dead session that are forgotten under one hold. */
 #define MOST_FORGOTTEN 256
 
-bool wharf_front_drain_session(struct wharf_front *front, struct wharf_session *session)
+bool wharf_core_drain_session(struct wharf_core *core, struct wharf_session *session)
 {
     if (session->state != WHARF_SESSION_LIVE)
         return true;
-    if (!wharf_front_recall(front, session))
+    if (!wharf_core_recall(core, session))
         return false;
-    wharf_front_let_go(session);
+    wharf_core_let_go(session);
     if (session->state != WHARF_SESSION_LIVE)
         return true;
     session->state = WHARF_SESSION_DRAINING;
-    wharf_front_unwatch(front, session);
+    wharf_core_unwatch(core, session);
     session->ring_flags |= WHARF_RING_DRAINING;
     wharf_ring_store_flags(&session->ring.d->flags, session->ring_flags);
     /* All of it, since nobody looks at the ring any more. */
     if (session->cancel.is_under_way)
-        wharf_front_cancel_step(front, session, session->ring.n_entries, wharf_now_ns());
+        wharf_core_cancel_step(core, session, session->ring.n_entries, wharf_now_ns());
     if (session->n_in_flight == 0)
-        wharf_front_tell_loop(front, session);
+        wharf_core_tell_loop(core, session);
     return true;
 }
 
-void wharf_front_forfeit_session(struct wharf_front *front, struct wharf_session *session)
+void wharf_core_revoke_session(struct wharf_core *core, struct wharf_session *session)
 {
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     session->ring_flags |= WHARF_RING_FORFEITED;
     wharf_ring_store_flags(&session->ring.d->flags, session->ring_flags);
-    wharf_front_leave(front);
+    wharf_core_leave(core);
 }
 
-bool wharf_front_recall(struct wharf_front *front, struct wharf_session *session)
+bool wharf_core_recall(struct wharf_core *core, struct wharf_session *session)
 {
     session->n_recalls++;
     while (session->lease && !session->lease->is_stuck) {
         wharf_lease_revoke(session->lease);
-        wharf_front_leave(front);
+        wharf_core_leave(core);
         sched_yield();
-        wharf_front_enter(front);
+        wharf_core_enter(core);
         /* Nobody else does so meanwhile. */
-        wharf_front_watch_over(front, wharf_now_ns());
+        wharf_core_watch_over(core, wharf_now_ns());
     }
     if (session->lease)
         session->n_recalls--;
     return !session->lease;
 }
 
-int wharf_front_enter_alone(struct wharf_front *front, struct wharf_session *session)
+int wharf_core_enter_alone(struct wharf_core *core, struct wharf_session *session)
 {
-    wharf_front_enter(front);
-    if (wharf_front_recall(front, session))
+    wharf_core_enter(core);
+    if (wharf_core_recall(core, session))
         return 0;
-    wharf_front_leave(front);
+    wharf_core_leave(core);
     return -ETIME;
 }
 
-void wharf_front_leave_alone(struct wharf_front *front, struct wharf_session *session)
+void wharf_core_leave_alone(struct wharf_core *core, struct wharf_session *session)
 {
-    wharf_front_let_go(session);
-    wharf_front_leave(front);
+    wharf_core_let_go(session);
+    wharf_core_leave(core);
 }
 
-void wharf_front_part_with(struct wharf_front *front, struct wharf_session *session,
-                           struct wharf_gpu_memory *memory, struct wharf_use *use)
+void wharf_core_part_with(struct wharf_core *core, struct wharf_session *session,
+                          struct wharf_gpu_memory *memory, struct wharf_use *use)
 {
     wharf_use_subtract(&session->use, use);
     /* The GPU's thread gives it back when it has let go of the memory. */
-    if (wharf_gpu_memory_drop(front, memory, use))
+    if (wharf_gpu_memory_drop(core, memory, use))
         *use = (struct wharf_use){.n_jobs = 0};
 }
 
-static struct wharf_session *first_leased(const struct wharf_front *front,
+static struct wharf_session *first_leased(const struct wharf_core *core,
                                           const struct wharf_tenant *tenant)
 {
-    WHARF_LIST_FOR(link, &front->leases)
+    WHARF_LIST_FOR(link, &core->leases)
     {
         struct wharf_lease *lease = WHARF_LIST_ENTRY(link, struct wharf_lease, link);
         if (!lease->is_stuck && (!tenant || lease->session->tenant == tenant))
@@ -102,51 +102,51 @@ static struct wharf_session *first_leased(const struct wharf_front *front,
     return NULL;
 }
 
-void wharf_front_recall_all(struct wharf_front *front, const struct wharf_tenant *tenant)
+void wharf_core_recall_all(struct wharf_core *core, const struct wharf_tenant *tenant)
 {
     /* Others may begin meanwhile. */
-    for (uint32_t n = 0; n < front->workers.n_workers; n++) {
-        struct wharf_session *session = first_leased(front, tenant);
+    for (uint32_t n = 0; n < core->workers.n_workers; n++) {
+        struct wharf_session *session = first_leased(core, tenant);
         if (!session)
             return;
         /* It may end meanwhile, and is freed by the loop thread then. */
         session->n_pins++;
-        if (wharf_front_recall(front, session))
-            wharf_front_let_go(session);
+        if (wharf_core_recall(core, session))
+            wharf_core_let_go(session);
         session->n_pins--;
-        wharf_front_release(front, session);
+        wharf_core_release(core, session);
     }
 }
 
-void wharf_front_bury(struct wharf_front *front, struct wharf_session *session)
+void wharf_core_retire_session(struct wharf_core *core, struct wharf_session *session)
 {
     if (session->home)
         wharf_lease_forget(session->home);
     wharf_list_remove(&session->publish_link);
-    wharf_place_drop(front, session);
-    front->nothing_fits = false;
+    wharf_place_drop(core, session);
+    core->nothing_fits = false;
     /* Keeps it from being released while its jobs are gone through. */
     session->n_pins++;
     for (uint32_t i = 0; i < session->ring.n_entries; i++) {
-        wharf_front_forget_job(front, &session->jobs[i]);
+        wharf_core_forget_job(core, &session->jobs[i]);
         if (i % MOST_FORGOTTEN == MOST_FORGOTTEN - 1) {
-            wharf_front_leave(front);
-            wharf_front_enter(front);
+            wharf_core_leave(core);
+            wharf_core_enter(core);
         }
     }
     session->n_pins--;
-    wharf_front_release(front, session);
+    wharf_core_release(core, session);
 }
 
-void wharf_front_kill_session(struct wharf_front *front, struct wharf_session *session)
+void wharf_core_kill_session(struct wharf_core *core, struct wharf_session *session)
 {
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     session->state = WHARF_SESSION_DEAD;
-    wharf_front_unwatch(front, session);
+    wharf_core_unwatch(core, session);
     /* A worker that has it to itself does the rest, when it has ended the chunk that it is at. */
     if (session->lease)
         wharf_lease_revoke(session->lease);
     else
-        wharf_front_bury(front, session);
-    wharf_front_leave(front);
+        wharf_core_retire_session(core, session);
+    wharf_core_leave(core);
 }

@@ -5,70 +5,69 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/retry_queue.h"
 #include "daemon/schedule/sched.h"
 
-static bool is_alone(const struct wharf_front *front, const struct wharf_tenant *tenant)
+static bool is_alone(const struct wharf_core *core, const struct wharf_tenant *tenant)
 {
-    return front->watching.active_weight == (tenant->n_active ? tenant->active_weight : 0);
+    return core->watching.active_weight == (tenant->n_active ? tenant->active_weight : 0);
 }
 
-static void resume(struct wharf_front *front, struct wharf_tenant *tenant)
+static void resume(struct wharf_core *core, struct wharf_tenant *tenant)
 {
     tenant->is_suspended = false;
     wharf_list_remove(&tenant->suspended_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
-        wharf_sched_resume(&front->sched[i], tenant);
-    wharf_retry_resume(&front->retries);
-    front->nothing_fits = false;
+        wharf_sched_resume(&core->sched[i], tenant);
+    wharf_retry_resume(&core->retries);
+    core->nothing_fits = false;
 }
 
 /* Others are served for as long as it kept a worker waiting. */
-static bool is_over(const struct wharf_front *front, const struct wharf_tenant *tenant,
+static bool is_over(const struct wharf_core *core, const struct wharf_tenant *tenant,
                     uint64_t now_ns)
 {
-    return tenant->n_stuck == 0 &&
-           (now_ns >= tenant->suspended_until_ns || is_alone(front, tenant));
+    return tenant->n_stuck == 0 && (now_ns >= tenant->suspended_until_ns || is_alone(core, tenant));
 }
 
-void wharf_front_suspend(struct wharf_front *front, struct wharf_tenant *tenant, uint64_t now_ns)
+void wharf_core_suspend(struct wharf_core *core, struct wharf_tenant *tenant, uint64_t now_ns)
 {
     if (tenant->n_stuck++ > 0)
         return;
     tenant->stuck_since_ns = now_ns;
-    memcpy(front->newly_stuck, tenant->name, sizeof(front->newly_stuck));
+    memcpy(core->newly_stuck, tenant->name, sizeof(core->newly_stuck));
     if (tenant->is_suspended)
         return;
     tenant->is_suspended = true;
-    wharf_list_append(&front->suspended, &tenant->suspended_link);
+    wharf_list_append(&core->suspended, &tenant->suspended_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
-        wharf_sched_suspend(&front->sched[i], tenant);
+        wharf_sched_suspend(&core->sched[i], tenant);
 }
 
-void wharf_front_unsuspend(struct wharf_front *front, struct wharf_tenant *tenant, uint64_t now_ns)
+void wharf_core_unsuspend(struct wharf_core *core, struct wharf_tenant *tenant, uint64_t now_ns)
 {
     if (--tenant->n_stuck > 0)
         return;
     tenant->suspended_until_ns = now_ns + (now_ns - tenant->stuck_since_ns);
-    if (is_over(front, tenant, now_ns))
-        resume(front, tenant);
+    if (is_over(core, tenant, now_ns))
+        resume(core, tenant);
     else
-        front->wake_loop = true;
+        core->wake_loop = true;
 }
 
-uint64_t wharf_front_watch_over(struct wharf_front *front, uint64_t now_ns)
+uint64_t wharf_core_watch_over(struct wharf_core *core, uint64_t now_ns)
 {
     uint64_t next_ns = WHARF_NEVER;
 
-    if (front->backend && front->backend->ops->watch)
-        next_ns = front->backend->ops->watch(front->backend, now_ns);
-    WHARF_LIST_FOR(link, &front->suspended)
+    if (core->backend && core->backend->ops->watch)
+        next_ns = core->backend->ops->watch(core->backend, now_ns);
+    WHARF_LIST_FOR(link, &core->suspended)
     {
         struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, suspended_link);
-        if (is_over(front, tenant, now_ns))
-            resume(front, tenant);
+        if (is_over(core, tenant, now_ns))
+            resume(core, tenant);
         else if (tenant->n_stuck == 0 && tenant->suspended_until_ns < next_ns)
             next_ns = tenant->suspended_until_ns;
     }

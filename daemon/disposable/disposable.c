@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* disposable.c: how such processes begin, and what the front looks for. */
+/* disposable.c: how such processes begin, and what the core looks for. */
 #include "daemon/disposable/disposable.h"
 
 #include <errno.h>

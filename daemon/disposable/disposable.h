@@ -21,9 +21,9 @@
 /* A process that has not started by then, on the most loaded machine, will not. */
 #define WHARF_DISPOSABLE_START_NS (10 * (uint64_t)WHARF_NS_PER_S)
 
-/* ---- the front's side ---------------------------------------------------------------------- */
+/* ---- the core's side ---------------------------------------------------------------------- */
 
-/* Starts the daemon's program with `option`.  Returns the front's end of its socket, or -errno. */
+/* Starts the daemon's program with `option`.  Returns the core's end of its socket, or -errno. */
 int wharf_disposable_spawn(const char *option, pid_t *ret_pid);
 
 /* Kills one that could not be watched, and waits for its end, since it was asked nothing yet; 0:
@@ -35,8 +35,8 @@ bool wharf_disposable_has_answered(int fd);
 
 /* ---- the process --------------------------------------------------------------------------- */
 
-/* The first step of its main function: it ends with the front, whose process id is `parent`, and
- * gets no further rights.  False: the front has ended. */
+/* The first step of its main function: it ends with the core, whose process id is `parent`, and
+ * gets no further rights.  False: the core has ended. */
 bool wharf_disposable_begin(const char *name, pid_t parent);
 
 #endif

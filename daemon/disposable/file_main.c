@@ -27,7 +27,7 @@
 #define STACK_NBYTES ((size_t)128 << 10)
 
 struct files {
-    int front;
+    int core;
     uint32_t n_slots;
     struct wharf_file_slot *slots;
     uint8_t *buffers;
@@ -41,7 +41,7 @@ static void answer(const struct files *files, const struct wharf_file_answer *an
     ssize_t n;
 
     do {
-        n = send(files->front, answer, sizeof(*answer), MSG_NOSIGNAL);
+        n = send(files->core, answer, sizeof(*answer), MSG_NOSIGNAL);
     } while (n < 0 && errno == EINTR);
 }
 
@@ -98,8 +98,8 @@ static void pass(struct files *files, const struct wharf_file_request *request)
     syscall(SYS_futex, &slot->is_done, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* The next packet, and its descriptor or -1; false: the front has gone. */
-static bool receive(int front, struct wharf_file_request *ret_request, int *ret_fd)
+/* The next packet, and its descriptor or -1; false: the core has gone. */
+static bool receive(int core, struct wharf_file_request *ret_request, int *ret_fd)
 {
     _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
     struct iovec iov = {ret_request, sizeof(*ret_request)};
@@ -109,7 +109,7 @@ static bool receive(int front, struct wharf_file_request *ret_request, int *ret_
     do {
         header.msg_control = control;
         header.msg_controllen = sizeof(control);
-        n = recvmsg(front, &header, MSG_CMSG_CLOEXEC);
+        n = recvmsg(core, &header, MSG_CMSG_CLOEXEC);
     } while (n < 0 && errno == EINTR);
     *ret_fd = -1;
     struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&header) : NULL;
@@ -124,7 +124,7 @@ static void *serve(void *context)
     struct wharf_file_request request;
     int fd;
 
-    while (receive(files->front, &request, &fd)) {
+    while (receive(files->core, &request, &fd)) {
         if (request.file >= WHARF_FILE_MOST)
             break;
         if (request.op == WHARF_FILE_TAKE)
@@ -202,7 +202,7 @@ int wharf_file_main(int fd, pid_t parent)
     if (!drop_rights() || !wharf_disposable_begin("wharfd-io", parent))
         return 1;
     signal(SIGXFSZ, SIG_IGN);
-    files.front = fd;
+    files.core = fd;
     if (!receive(fd, &begin, &memory) || !map(&files, &begin, memory))
         return 1;
     start_threads(&files);

@@ -4,7 +4,7 @@
  *
  * Anything here may hang in a file for as long as its server likes, beyond SIGKILL: fstat, read,
  * write, close, and the process's own end.  Nobody waits for it.  It reads into its own memory and
- * writes from there; the front copies what it wants.  Whatever a file's server does later, no
+ * writes from there; the core copies what it wants.  Whatever a file's server does later, no
  * client's memory and no other session's is concerned.
  *
  * It uses pread and pwrite by threads, not io_uring: a thread that was killed in one of these has
@@ -16,7 +16,7 @@
 
 #include <sys/types.h>
 
-/* Its main function; `fd` leads to the front, whose process id is `parent`.  Returns the exit
+/* Its main function; `fd` leads to the core, whose process id is `parent`.  Returns the exit
  * status. */
 int wharf_file_main(int fd, pid_t parent);
 

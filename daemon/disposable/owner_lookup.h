@@ -6,7 +6,7 @@
  *
  * It reads /etc/subuid, or asks the service that nsswitch.conf names for that, and looks up users;
  * each of that can take as long as a directory server, or a file system, likes.  So it is a process
- * of its own that the front kills.  It sends an answer to nothing when it has started.  The front
+ * of its own that the core kills.  It sends an answer to nothing when it has started.  The core
  * sends struct wharf_owner_files once, and then struct wharf_owner_question, one at a time; each is
  * answered by struct wharf_owner_answer.
  */
@@ -51,7 +51,7 @@ void wharf_owner_look_up(const struct wharf_owner_files *files, uid_t uid,
 void wharf_owner_find_group(const struct wharf_owner_files *files, uid_t uid,
                             struct wharf_owner_answer *ret_answer);
 
-/* The process's main function; `fd` leads to the front, whose process id is `parent`.  Returns the
+/* The process's main function; `fd` leads to the core, whose process id is `parent`.  Returns the
  * exit status. */
 int wharf_owner_main(int fd, pid_t parent);
 

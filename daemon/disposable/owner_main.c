@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * owner_main.c: the process that looks up owners of uids.  Anything here may hang in what it asks:
- * the front kills it then.
+ * the core kills it then.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "daemon/disposable/disposable.h"
 #include "daemon/disposable/owner_lookup.h"
 
-/* A packet of just that size; 0, or -errno, of which the front's end is one. */
+/* A packet of just that size; 0, or -errno, of which the core's end is one. */
 static int receive(int fd, void *packet, size_t nbytes)
 {
     ssize_t n;

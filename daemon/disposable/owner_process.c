@@ -16,7 +16,7 @@
 #include "daemon/base/loop_source.h"
 #include "daemon/disposable/disposable.h"
 
-/* Lets go of what the front has of it. */
+/* Lets go of what the core has of it. */
 static void forget(struct wharf_owner_process *process)
 {
     wharf_loop_remove(process->loop, &process->source);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* owner_process.h: the process that looks up owners of uids, as the front has it. */
+/* owner_process.h: the process that looks up owners of uids, as the core has it. */
 #ifndef WHARF_DAEMON_DISPOSABLE_OWNER_PROCESS_H
 #define WHARF_DAEMON_DISPOSABLE_OWNER_PROCESS_H
 

@@ -3,7 +3,7 @@
  * owner_subid.c: subordinate uids of the service that nsswitch.conf names, by libsubid.
  *
  * The library is loaded when it is needed, in the process that looks up owners alone: it brings PAM
- * and SELinux's policy tools along, which have no business in the front.
+ * and SELinux's policy tools along, which have no business in the core.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -9,9 +9,9 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/residency.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/placement/gpu_memory.h"
 
@@ -47,7 +47,7 @@ static void keep_error(struct wharf_gpu_memory *memory, const struct wharf_worke
 static int take_registered(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
                            const struct wharf_worker_message *message)
 {
-    struct wharf_front *front = backend->front;
+    struct wharf_core *core = backend->core;
     struct wharf_gpu_memory *memory = hold->memory;
 
     backend->told.n_asked--;
@@ -62,10 +62,10 @@ static int take_registered(struct wharf_gpu_backend *backend, struct wharf_gpu_h
             memory->owner = backend->gpu;
         hold->used_ns = wharf_now_ns();
         /* It may be that it makes room for other memory by now. */
-        wharf_gpu_memory_set(front, backend->gpu, memory,
+        wharf_gpu_memory_set(core, backend->gpu, memory,
                              memory->is_leaving ? WHARF_GPU_MEMORY_LEAVING
                                                 : WHARF_GPU_MEMORY_READY);
-        wharf_gpu_pins_tell(front, memory);
+        wharf_gpu_pins_tell(core, memory);
         return -1;
     }
     keep_error(memory, message);
@@ -74,7 +74,7 @@ static int take_registered(struct wharf_gpu_backend *backend, struct wharf_gpu_h
     wharf_gpu_pins_refuse(backend, hold);
     /* It is the next one's to be asked. */
     if (memory->is_device)
-        front->fleet.gpus_wanted |= ~(1u << backend->gpu);
+        core->fleet.gpus_wanted |= ~(1u << backend->gpu);
     return -1;
 }
 
@@ -83,11 +83,11 @@ void wharf_gpu_answers_registered(struct wharf_gpu_backend *backend,
 {
     WHARF_CLEANUP_FD int fd = -1;
 
-    wharf_front_enter(backend->front);
+    wharf_core_enter(backend->core);
     struct wharf_gpu_hold *hold = take_answered(&backend->told.asked, message->number);
     if (hold)
         fd = take_registered(backend, hold, message);
-    wharf_front_leave(backend->front);
+    wharf_core_leave(backend->core);
     if (!hold)
         wharf_gpu_worker_kill(backend, "it registered what it was not told to");
 }
@@ -95,11 +95,11 @@ void wharf_gpu_answers_registered(struct wharf_gpu_backend *backend,
 void wharf_gpu_answers_begun(struct wharf_gpu_backend *backend,
                              const struct wharf_worker_message *message, uint64_t now_ns)
 {
-    wharf_front_enter(backend->front);
+    wharf_core_enter(backend->core);
     const struct wharf_gpu_hold *first =
         WHARF_LIST_FIRST(&backend->told.asked, struct wharf_gpu_hold, answer_link);
     bool is_first = first && first->memory->number == message->number;
-    wharf_front_leave(backend->front);
+    wharf_core_leave(backend->core);
     if (is_first)
         backend->told.registering_ns = now_ns;
     else
@@ -111,14 +111,14 @@ void wharf_gpu_answers_forgotten(struct wharf_gpu_backend *backend,
 {
     WHARF_CLEANUP_FD int fd = -1;
 
-    wharf_front_enter(backend->front);
+    wharf_core_enter(backend->core);
     struct wharf_gpu_hold *hold = take_answered(&backend->told.forgotten, message->number);
     if (hold) {
         fd = wharf_gpu_pins_drop(backend, hold);
         wharf_gpu_pins_await(backend, wharf_now_ns());
     }
     backend->told.pass.is_stale = true;
-    wharf_front_leave(backend->front);
+    wharf_core_leave(backend->core);
     if (!hold)
         wharf_gpu_worker_kill(backend, "it let go of what it was not told to");
 }
@@ -133,7 +133,7 @@ static void blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
     hold->memory->n_stalls++;
     if (hold->memory->tenant)
-        wharf_gpu_rescue_blame_stall(backend, hold->memory->tenant, now_ns);
+        wharf_gpu_recovery_blame_stall(backend, hold->memory->tenant, now_ns);
 }
 
 /* What the first one that was told so may take. */
@@ -158,7 +158,7 @@ static uint64_t piece_ns(struct wharf_gpu_backend *backend)
 /* Until when the worker has to say something.  Under the lock. */
 static uint64_t stalled_from_ns(struct wharf_gpu_backend *backend)
 {
-    uint64_t hang_ns = backend->front->config.gpu_hang_timeout_ns;
+    uint64_t hang_ns = backend->core->config.gpu_hang_timeout_ns;
 
     if (backend->told.registering_ns)
         return backend->told.registering_ns + hang_ns + step_ns(&backend->told.asked);
@@ -172,12 +172,12 @@ uint64_t wharf_gpu_answers_see_to_stalls(struct wharf_gpu_backend *backend, uint
 
     if (backend->told.silent_ns == 0 || backend->state != WHARF_GPU_UP)
         return WHARF_NEVER;
-    wharf_front_enter(backend->front);
+    wharf_core_enter(backend->core);
     uint64_t until_ns = stalled_from_ns(backend);
     bool is_stalled = now_ns >= until_ns;
     if (is_stalled && is_registering)
         blame(backend, now_ns);
-    wharf_front_leave(backend->front);
+    wharf_core_leave(backend->core);
     if (!is_stalled)
         return until_ns;
     wharf_gpu_worker_kill(backend, is_registering

@@ -10,8 +10,8 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/base/log.h"
-#include "daemon/core/front.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/core/core.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/intake.h"
 #include "daemon/gpu/gpu_spare_maker.h"
 #include "daemon/gpu/gpu_state.h"
@@ -80,38 +80,38 @@ static bool is_idle(const struct wharf_gpu_backend *backend)
 static bool lingers(const struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     return backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT &&
-           now_ns - backend->flight.active_ns < backend->front->config.gpu_idle_ns;
+           now_ns - backend->flight.active_ns < backend->core->config.gpu_idle_ns;
 }
 
-/* All that needs the front lock.  Returns whether the thread can sleep then. */
+/* All that needs the core lock.  Returns whether the thread can sleep then. */
 static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    struct wharf_front *front = backend->front;
+    struct wharf_core *core = backend->core;
     const uint32_t own_bit = 1u << backend->gpu;
 
-    wharf_front_enter_first(front);
-    front->fleet.gpus_asleep &= ~own_bit;
-    if (front->fleet.gpus_wanted & own_bit)
+    wharf_core_enter_first(core);
+    core->fleet.gpus_asleep &= ~own_bit;
+    if (core->fleet.gpus_wanted & own_bit)
         backend->told.pass.is_stale = true;
-    front->fleet.gpus_wanted &= ~own_bit;
+    core->fleet.gpus_wanted &= ~own_bit;
     backend->view->busy_since_ns = now_ns;
-    if (front->fleet.gpus_looking & own_bit)
-        wharf_front_look(front);
-    wharf_gpu_items_exchange(backend, now_ns);
-    backend->told.has_unheld = backend->gpu == 0 && !wharf_list_is_empty(&front->residency.unheld);
+    if (core->fleet.gpus_looking & own_bit)
+        wharf_core_poll_rings(core);
+    wharf_gpu_items_pump(backend, now_ns);
+    backend->told.has_unheld = backend->gpu == 0 && !wharf_list_is_empty(&core->residency.unheld);
     bool can_sleep = backend->state != WHARF_GPU_PROVING && !backend->stop && is_idle(backend) &&
                      wharf_list_is_empty(&backend->again) &&
                      wharf_list_is_empty(&backend->large.waiting) &&
-                     !wharf_place_wants_gpu(front, backend->gpu) && !lingers(backend, now_ns);
-    backend->is_over = backend->stop && is_idle(backend) && backend->flight.n_orphans == 0;
-    front->fleet.gpus_looking &= ~own_bit;
+                     !wharf_place_wants_gpu(core, backend->gpu) && !lingers(backend, now_ns);
+    backend->is_over = backend->stop && is_idle(backend) && backend->flight.n_requeued == 0;
+    core->fleet.gpus_looking &= ~own_bit;
     if (!can_sleep && backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT)
-        front->fleet.gpus_looking |= own_bit;
+        core->fleet.gpus_looking |= own_bit;
     if (can_sleep) {
-        front->fleet.gpus_asleep |= own_bit;
+        core->fleet.gpus_asleep |= own_bit;
         backend->view->busy_since_ns = WHARF_NEVER;
     }
-    wharf_front_leave(front);
+    wharf_core_leave(core);
     return can_sleep;
 }
 
@@ -121,9 +121,9 @@ static uint64_t tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
     uint64_t next_ns = wharf_gpu_worker_tend(backend, now_ns);
 
     if (backend->told.has_unheld)
-        wharf_gpu_pins_bury(backend);
+        wharf_gpu_pins_retire(backend);
     if (backend->state == WHARF_GPU_UP) {
-        while (wharf_gpu_spare_maker_refill(backend->front, backend->gpu))
+        while (wharf_gpu_spare_maker_refill(backend->core, backend->gpu))
             ;
         uint64_t pins_ns = wharf_gpu_pins_tend(backend, now_ns);
         if (wharf_gpu_items_hang(backend, now_ns) || wharf_gpu_large_hang(backend, now_ns))
@@ -181,7 +181,7 @@ static void *work(void *data)
 
 /* ---- its beginning and end ----------------------------------------------------------------- */
 
-static struct wharf_gpu_backend *backend_new(struct wharf_front *front,
+static struct wharf_gpu_backend *backend_new(struct wharf_core *core,
                                              const struct wharf_config *config, const char *program,
                                              const char *name)
 {
@@ -189,9 +189,9 @@ static struct wharf_gpu_backend *backend_new(struct wharf_front *front,
 
     if (!backend)
         return NULL;
-    backend->front = front;
-    backend->gpu = front->fleet.n_gpus;
-    backend->view = &front->fleet.gpus[backend->gpu];
+    backend->core = core;
+    backend->gpu = core->fleet.n_gpus;
+    backend->view = &core->fleet.gpus[backend->gpu];
     backend->link = WHARF_WORKER_LINK_NONE;
     backend->config = *config;
     backend->engine = config->gpu_engine == WHARF_GPU_SIMT ? WHARF_ENGINE_SIMT : WHARF_ENGINE_GPU;
@@ -208,18 +208,18 @@ static struct wharf_gpu_backend *backend_new(struct wharf_front *front,
 
 static void enter(struct wharf_gpu_backend *backend)
 {
-    struct wharf_front *front = backend->front;
+    struct wharf_core *core = backend->core;
     struct wharf_gpu_view *view = backend->view;
 
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     snprintf(view->name, sizeof(view->name), "%s", backend->name);
     view->backend = backend;
     view->busy_since_ns = WHARF_NEVER;
     view->may_come = true;
     view->n_warps = 1;
-    __atomic_store_n(&front->fleet.n_gpus, backend->gpu + 1, __ATOMIC_RELAXED);
-    wharf_gpu_memory_add_gpu(front, backend->gpu);
-    wharf_front_leave(front);
+    __atomic_store_n(&core->fleet.n_gpus, backend->gpu + 1, __ATOMIC_RELAXED);
+    wharf_gpu_memory_add_gpu(core, backend->gpu);
+    wharf_core_leave(core);
 }
 
 static int start_thread(struct wharf_gpu_backend *backend)
@@ -235,16 +235,16 @@ static int start_thread(struct wharf_gpu_backend *backend)
     return 0;
 }
 
-int wharf_gpu_backend_start(struct wharf_front *front, const struct wharf_config *config,
+int wharf_gpu_backend_start(struct wharf_core *core, const struct wharf_config *config,
                             const char *program, const char *name, wharf_gpu_count *tell_count)
 {
-    struct wharf_gpu_view *view = &front->fleet.gpus[front->fleet.n_gpus];
+    struct wharf_gpu_view *view = &core->fleet.gpus[core->fleet.n_gpus];
 
     if (view->wake_fd < 0)
         view->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (view->wake_fd < 0)
         return -errno;
-    struct wharf_gpu_backend *backend = backend_new(front, config, program, name);
+    struct wharf_gpu_backend *backend = backend_new(core, config, program, name);
     if (!backend)
         return -ENOMEM;
     backend->tell_count = tell_count;
@@ -256,9 +256,9 @@ void wharf_gpu_backend_stop(struct wharf_gpu_backend *backend)
 {
     if (!backend)
         return;
-    wharf_front_enter(backend->front);
+    wharf_core_enter(backend->core);
     backend->stop = true;
-    wharf_front_leave(backend->front);
+    wharf_core_leave(backend->core);
     if (!backend->is_started)
         return;
     eventfd_write(backend->view->wake_fd, 1);

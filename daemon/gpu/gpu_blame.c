@@ -4,7 +4,7 @@
 #include "daemon/base/list.h"
 #include "daemon/base/log.h"
 #include "daemon/base/log_level.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
 #include "daemon/gpu/gpu_state.h"
@@ -23,7 +23,7 @@
 static void ban(const struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
                 uint64_t now_ns)
 {
-    tenant->gpu_trust.banned_until_ns = now_ns + backend->front->config.gpu_ban_ns;
+    tenant->gpu_trust.banned_until_ns = now_ns + backend->core->config.gpu_ban_ns;
     wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
               "the CPU runs all jobs of this tenant for a while");
 }
@@ -32,24 +32,24 @@ static void strike(struct wharf_gpu_backend *backend, struct wharf_tenant *tenan
 {
     struct wharf_gpu_trust *trust = &tenant->gpu_trust;
 
-    trust->n_strikes++;
+    trust->n_worker_faults++;
     wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
               "GPU %s: the worker ended while it ran a job of this tenant alone, %u times now",
-              backend->name, trust->n_strikes);
-    if (trust->n_strikes < MOST_STRIKES)
+              backend->name, trust->n_worker_faults);
+    if (trust->n_worker_faults < MOST_STRIKES)
         return;
-    trust->n_strikes = 0;
+    trust->n_worker_faults = 0;
     trust->n_alone = N_ALONE;
     ban(backend, tenant, now_ns);
 }
 
-void wharf_gpu_rescue_blame_slow(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
-                                 uint64_t now_ns)
+void wharf_gpu_recovery_blame_slow(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                                   uint64_t now_ns)
 {
     struct wharf_gpu_trust *trust = &tenant->gpu_trust;
 
     /* By sums: threads of several GPUs have looked at the clock before others have had the lock. */
-    if (now_ns > trust->slow_ns + backend->front->config.gpu_ban_ns)
+    if (now_ns > trust->slow_ns + backend->core->config.gpu_ban_ns)
         trust->n_slow = 0;
     trust->slow_ns = now_ns;
     if (++trust->n_slow < MOST_STRIKES)
@@ -61,8 +61,8 @@ void wharf_gpu_rescue_blame_slow(struct wharf_gpu_backend *backend, struct wharf
     ban(backend, tenant, now_ns);
 }
 
-void wharf_gpu_rescue_blame_waits(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
-                                  uint64_t waited_ns, uint64_t now_ns)
+void wharf_gpu_recovery_blame_waits(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                                    uint64_t waited_ns, uint64_t now_ns)
 {
     struct wharf_gpu_trust *trust = &tenant->gpu_trust;
 
@@ -82,12 +82,12 @@ void wharf_gpu_rescue_blame_waits(struct wharf_gpu_backend *backend, struct whar
     ban(backend, tenant, now_ns);
 }
 
-void wharf_gpu_rescue_blame_stall(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
-                                  uint64_t now_ns)
+void wharf_gpu_recovery_blame_stall(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                                    uint64_t now_ns)
 {
     struct wharf_gpu_trust *trust = &tenant->gpu_trust;
 
-    if (now_ns >= trust->stall_ns + backend->front->config.gpu_ban_ns)
+    if (now_ns >= trust->stall_ns + backend->core->config.gpu_ban_ns)
         trust->n_stalls = 0;
     trust->stall_ns = now_ns;
     wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
@@ -105,12 +105,12 @@ static void blame(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *pie
 
     if (was_alone)
         strike(backend, tenant, now_ns);
-    piece->is_culprit = was_alone;
+    piece->is_faulting = was_alone;
     tenant->gpu_trust.n_alone = N_ALONE;
     tenant->gpu_trust.suspect_ns = now_ns;
 }
 
-void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
+void wharf_gpu_recovery_blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     bool has_usual = !wharf_list_is_empty(&backend->under_way);
     /* It may have been a large chunk that was there before. */

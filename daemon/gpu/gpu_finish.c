@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpu_finish.c: how pieces end that the worker does not complete, and who goes on with them. */
 #include "daemon/base/list.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/retry_queue.h"
 #include "daemon/core/session.h"
 #include "daemon/gpu/gpu_state.h"
@@ -38,16 +38,16 @@ static void retry_taken(struct wharf_retry *retry)
 {
     struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(retry, struct wharf_gpu_piece, retry);
 
-    piece->backend->flight.n_orphans--;
+    piece->backend->flight.n_requeued--;
     wharf_list_append(&piece->backend->free_pieces, &piece->link);
 }
 
-void wharf_gpu_rescue_make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
+void wharf_gpu_recovery_requeue(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
 {
-    struct wharf_front *front = backend->front;
+    struct wharf_core *core = backend->core;
 
     piece->retry = (struct wharf_retry){.piece = &piece->piece, .taken = retry_taken};
-    wharf_retry_add(&front->retries, &piece->retry);
-    piece->backend->flight.n_orphans++;
-    front->nothing_fits = false;
+    wharf_retry_add(&core->retries, &piece->retry);
+    piece->backend->flight.n_requeued++;
+    core->nothing_fits = false;
 }

@@ -5,7 +5,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/piece.h"
 #include "daemon/core/residency.h"
 #include "daemon/core/segment.h"
@@ -21,7 +21,7 @@
 #include "kernels/work_parts.h"
 #include "proto/wharf_job.h"
 
-/* Pieces that are taken, or recalled, under one hold of the front lock. */
+/* Pieces that are taken, or recalled, under one hold of the core lock. */
 #define MOST_PIECES 64
 #define MOST_CANCEL_LOOKS 1024
 /* Chunks of a piece.  Places for them are looked for under the lock, and a batch is cut into as
@@ -101,7 +101,7 @@ static bool withdraw(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *
 /* When some job was stopped all pieces are looked at, some at a time: it may be one of them. */
 static void pass_cancels_on(struct wharf_gpu_backend *backend)
 {
-    uint32_t n_stopped = backend->front->n_stopped;
+    uint32_t n_stopped = backend->core->n_stopped;
 
     if (backend->flight.n_stopped != n_stopped) {
         backend->flight.n_stopped = n_stopped;
@@ -128,7 +128,7 @@ static void pass_cancels_on(struct wharf_gpu_backend *backend)
  * places for it where nobody waits.  The oldest pieces come first. */
 static void recall_longest(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    uint64_t most_ns = backend->front->config.gpu_longest_ns;
+    uint64_t most_ns = backend->core->config.gpu_longest_ns;
     unsigned n_looked_at = 0, n_recalled = 0;
 
     if (most_ns == 0)
@@ -182,10 +182,10 @@ static bool is_too_large(const struct wharf_piece *piece)
 /* Takes one piece.  Returns whether there may be more. */
 static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    struct wharf_front *front = backend->front;
+    struct wharf_core *core = backend->core;
     struct wharf_piece piece;
     uint64_t warp_ns;
-    struct wharf_job *job = wharf_place_first_for_gpu(front, backend->gpu);
+    struct wharf_job *job = wharf_place_first_for_gpu(core, backend->gpu);
 
     if (!job)
         return false;
@@ -193,13 +193,13 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
     /* Large chunks can be there for a minute, and others after them: nobody waits for these. */
     if (is_suspect && backend->flight.n_items > 0)
         return false;
-    uint32_t n_parts = wharf_parts_now(front, job, backend->view);
-    uint32_t n_least = wharf_parts_least(front, job);
+    uint32_t n_parts = wharf_parts_now(core, job, backend->view);
+    uint32_t n_least = wharf_parts_least(core, job);
     uint32_t n_free = wharf_gpu_items_free_places(
         backend, n_least, is_suspect || !job->batch ? n_parts : MOST_CHUNKS);
     if (n_free < n_least)
         return false;
-    warp_ns = wharf_front_take_for_gpu(front, backend->gpu, job, n_free, now_ns, &piece);
+    warp_ns = wharf_core_take_for_gpu(core, backend->gpu, job, n_free, now_ns, &piece);
     if (wharf_gpu_memory_of_job(piece.job, backend->gpu) != WHARF_GPU_MEMORY_READY ||
         is_too_large(&piece)) {
         refuse_piece(backend, &piece, now_ns);
@@ -224,12 +224,12 @@ static void tell_place(struct wharf_gpu_backend *backend)
 
 static void feed(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    struct wharf_front *front = backend->front;
+    struct wharf_core *core = backend->core;
 
     for (unsigned n = 0; n < MOST_PIECES && !backend->is_alone; n++) {
         tell_place(backend);
-        if (!wharf_place_gpu_has_room(front, backend->gpu)) {
-            wharf_place_pass_on(front);
+        if (!wharf_place_gpu_has_room(core, backend->gpu)) {
+            wharf_place_pass_on(core);
             break;
         }
         if (wharf_list_is_empty(&backend->free_pieces) || !feed_one(backend, now_ns))
@@ -238,15 +238,15 @@ static void feed(struct wharf_gpu_backend *backend, uint64_t now_ns)
     tell_place(backend);
 }
 
-void wharf_gpu_items_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns)
+void wharf_gpu_items_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     wharf_gpu_results_hand_back(backend, now_ns);
-    bool may_feed = backend->stop || wharf_gpu_again_exchange(backend, now_ns);
+    bool may_feed = backend->stop || wharf_gpu_retry_pump(backend, now_ns);
     if (backend->state != WHARF_GPU_UP)
         return;
     pass_cancels_on(backend);
     recall_longest(backend, now_ns);
-    may_feed &= wharf_gpu_large_exchange(backend, now_ns);
+    may_feed &= wharf_gpu_large_pump(backend, now_ns);
     /* Later than jobs that were taken just now. */
     if (!backend->stop && may_feed)
         feed(backend, wharf_now_ns());

@@ -12,7 +12,7 @@
  */
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/piece.h"
 #include "daemon/core/residency.h"
 #include "daemon/core/session.h"
@@ -26,7 +26,7 @@
 #include "kernels/device_batch.h"
 #include "proto/wharf_job.h"
 
-/* Chunks that are looked at under one hold of the front lock. */
+/* Chunks that are looked at under one hold of the core lock. */
 #define MOST_LOOKS 64
 /* The SIMT engine may take so much longer to notice that an item was withdrawn. */
 #define SIMT_HEARS_NS (20 * (uint64_t)WHARF_NS_PER_S)
@@ -101,7 +101,7 @@ static void take_completion(struct wharf_gpu_backend *backend, struct wharf_gpu_
     backend->large.n_taken--;
     piece->is_told = piece->is_refused = piece->is_recalled = false;
     piece->engine = (uint8_t)backend->engine;
-    piece->trip.elapsed_ns = now_ns - piece->handed_ns;
+    piece->round.elapsed_ns = now_ns - piece->handed_ns;
     piece->outcome = (struct wharf_outcome){
         .result = completion->result,
         .reason = completion->reason,
@@ -141,7 +141,7 @@ bool wharf_gpu_large_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
 static uint64_t most_ns(const struct wharf_gpu_backend *backend,
                         const struct wharf_gpu_large_place *place)
 {
-    const struct wharf_config *config = &backend->front->config;
+    const struct wharf_config *config = &backend->core->config;
     uint64_t most = config->gpu_large_longest_ns;
 
     if (place->piece->is_alone && config->gpu_longest_ns && config->gpu_longest_ns < most)
@@ -160,7 +160,7 @@ static void take_back(struct wharf_gpu_backend *backend, struct wharf_gpu_large_
     if (!wharf_work_withdraw(&backend->large.submitter, place->index, place->attempt))
         return;
     place->withdrawn_ns = now_ns;
-    place->patience_ns = backend->front->config.gpu_hang_timeout_ns +
+    place->patience_ns = backend->core->config.gpu_hang_timeout_ns +
                          (backend->engine == WHARF_ENGINE_SIMT ? SIMT_HEARS_NS : 0);
     place->is_over = !is_stopped;
 }
@@ -250,11 +250,11 @@ static void submit(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gp
         wharf_gpu_models_use(backend->view, &job->model->memory->on[backend->gpu], now_ns);
     wharf_gpu_room_use(backend->gpu, job, now_ns);
     gpu_piece->is_large = true;
-    gpu_piece->has_places = gpu_piece->is_culprit = false;
+    gpu_piece->has_places = gpu_piece->is_faulting = false;
     gpu_piece->has_device = wharf_regions_need_gpu(chunk.source, chunk.destination);
     gpu_piece->n_items = gpu_piece->n_left = 0;
     gpu_piece->handed_ns = backend->flight.active_ns = now_ns;
-    gpu_piece->trip = (struct wharf_gpu_trip){.n_there = 1};
+    gpu_piece->round = (struct wharf_gpu_round){.n_there = 1};
     *place = (struct wharf_gpu_large_place){
         .piece = gpu_piece,
         .address = place->address,
@@ -320,7 +320,7 @@ static void leave_to_cpu(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
     if (wharf_regions_need_gpu(chunk.source, chunk.destination))
         wharf_gpu_results_end(backend, piece, WHARF_ENGINE_AUTO, &fault);
     else
-        wharf_gpu_rescue_make_orphan(backend, piece);
+        wharf_gpu_recovery_requeue(backend, piece);
 }
 
 /* Goes on with the first of the chunks that come from other places.  Returns whether the next one
@@ -341,7 +341,7 @@ static bool see_to_first(struct wharf_gpu_backend *backend, uint64_t now_ns, boo
         backend->flight.n_without_places--;
         leave_to_cpu(backend, piece);
     } else if (wharf_gpu_memory_of_job(job, backend->gpu) != WHARF_GPU_MEMORY_READY) {
-        wharf_gpu_room_want(backend->front, job, now_ns);
+        wharf_gpu_room_want(backend->core, job, now_ns);
         wharf_list_rotate(waiting);
     } else if (has_to_wait(backend, job, ret_others_wait)) {
         return false;
@@ -357,8 +357,8 @@ static bool see_to_first(struct wharf_gpu_backend *backend, uint64_t now_ns, boo
 /* Takes a job's next chunk.  Returns whether there may be more. */
 static bool take_one(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *ret_others_wait)
 {
-    struct wharf_front *front = backend->front;
-    struct wharf_job *job = wharf_place_first_large(front, backend->gpu);
+    struct wharf_core *core = backend->core;
+    struct wharf_job *job = wharf_place_first_large(core, backend->gpu);
     struct wharf_gpu_piece *gpu_piece;
     struct wharf_outcome refusal;
 
@@ -370,7 +370,7 @@ static bool take_one(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *r
         return false;
     gpu_piece = WHARF_LIST_FIRST(&backend->free_pieces, struct wharf_gpu_piece, link);
     wharf_list_remove(&gpu_piece->link);
-    wharf_front_take_for_gpu(front, backend->gpu, job, 1, now_ns, &gpu_piece->piece);
+    wharf_core_take_for_gpu(core, backend->gpu, job, 1, now_ns, &gpu_piece->piece);
     gpu_piece->piece.begun_ns = now_ns;
     refusal = refusal_of(backend, &gpu_piece->piece);
     /* As for the usual places: what was queued has its memory here, or is refused. */
@@ -386,7 +386,7 @@ static bool take_one(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *r
     return true;
 }
 
-bool wharf_gpu_large_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns)
+bool wharf_gpu_large_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_gpu_large *large = &backend->large;
     const struct wharf_list *last = large->waiting.prev;

@@ -8,7 +8,7 @@
  * or where its client wants the GPU alone, the GPU's in a place for large chunks.
  */
 #include "daemon/base/list.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/piece.h"
 #include "daemon/core/residency.h"
 #include "daemon/gpu/gpu_state.h"
@@ -55,7 +55,7 @@ static bool can_submit(struct wharf_gpu_backend *backend, const struct wharf_job
     return backend->state == WHARF_GPU_UP && !backend->is_alone &&
            job->session->tenant->gpu_trust.n_alone == 0 &&
            wharf_gpu_memory_of_job(job, backend->gpu) == WHARF_GPU_MEMORY_READY &&
-           wharf_parts_least(backend->front, job) == 1 && wharf_gpu_items_find_place(backend);
+           wharf_parts_least(backend->core, job) == 1 && wharf_gpu_items_find_place(backend);
 }
 
 void wharf_gpu_parts_take_whole(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
@@ -76,6 +76,6 @@ void wharf_gpu_parts_take_whole(struct wharf_gpu_backend *backend, struct wharf_
     } else if (wharf_gpu_is_forced(backend, piece) && backend->state == WHARF_GPU_UP) {
         wharf_gpu_large_await(backend, piece);
     } else {
-        wharf_gpu_rescue_make_orphan(backend, piece);
+        wharf_gpu_recovery_requeue(backend, piece);
     }
 }

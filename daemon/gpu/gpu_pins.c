@@ -10,11 +10,11 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/config.h"
 #include "daemon/base/list.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/residency.h"
 #include "daemon/core/session.h"
 #include "daemon/core/session_events.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/gpu/worker_link.h"
 #include "daemon/gpu/worker_message.h"
@@ -27,7 +27,7 @@
 /* Registrations that are asked for at a time.  Each takes the worker 50 ms for a GiB, and 0.7 s
  * more if its pages are fresh. */
 #define MOST_ASKED 4
-/* Entries that are looked at under one hold of the front lock. */
+/* Entries that are looked at under one hold of the core lock. */
 #define MOST_LOOKS 1024
 /* Letting go of memory makes the kernel leave the GPU for a moment: not more often than this,
  * unless a part of the budget is lost to memory that nobody uses any more. */
@@ -50,15 +50,15 @@ void wharf_gpu_pins_await(struct wharf_gpu_backend *backend, uint64_t now_ns)
     backend->told.patience_ns = 0;
 }
 
-void wharf_gpu_pins_tell(struct wharf_front *front, const struct wharf_gpu_memory *memory)
+void wharf_gpu_pins_tell(struct wharf_core *core, const struct wharf_gpu_memory *memory)
 {
     struct wharf_session *session = memory->session;
 
     if (!session || session->state == WHARF_SESSION_DEAD)
         return;
-    wharf_place_look_again(front, session);
+    wharf_place_look_again(core, session);
     if (memory->is_device)
-        wharf_front_tell_decided(front, session);
+        wharf_core_tell_decided(core, session);
 }
 
 int wharf_gpu_pins_drop(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold)
@@ -67,7 +67,7 @@ int wharf_gpu_pins_drop(struct wharf_gpu_backend *backend, struct wharf_gpu_hold
 
     hold->is_forgotten = false;
     wharf_list_remove(&hold->answer_link);
-    wharf_gpu_memory_set(backend->front, backend->gpu, memory, WHARF_GPU_MEMORY_ABSENT);
+    wharf_gpu_memory_set(backend->core, backend->gpu, memory, WHARF_GPU_MEMORY_ABSENT);
     return wharf_gpu_memory_is_dead(memory) && !wharf_gpu_memory_holders(memory)
                ? wharf_gpu_memory_free(memory)
                : -1;
@@ -92,11 +92,11 @@ static bool may_ask_for(const struct wharf_gpu_backend *backend,
 }
 
 /* When memory that found no room is to be had again. */
-static uint64_t refused_due_ns(const struct wharf_front *front, const struct wharf_gpu_hold *hold)
+static uint64_t refused_due_ns(const struct wharf_core *core, const struct wharf_gpu_hold *hold)
 {
     const struct wharf_gpu_memory *memory = hold->memory;
 
-    if (wharf_gpu_room_fits(front, memory))
+    if (wharf_gpu_room_fits(core, memory))
         return 0;
     return memory->wanted_ns > hold->refused_ns ? hold->refused_ns + RETRY_NS : WHARF_NEVER;
 }
@@ -123,7 +123,7 @@ static uint64_t due_ns(const struct wharf_gpu_backend *backend, const struct wha
     if (hold->gone_ns)
         return wharf_gpu_models_due_ns(hold);
     if (hold->state == WHARF_GPU_MEMORY_REFUSED && hold->is_over_budget)
-        return refused_due_ns(backend->front, hold);
+        return refused_due_ns(backend->core, hold);
     if (hold->state != WHARF_GPU_MEMORY_ABSENT)
         return WHARF_NEVER;
     if (memory->is_spare)
@@ -134,7 +134,7 @@ static uint64_t due_ns(const struct wharf_gpu_backend *backend, const struct wha
         return WHARF_NEVER;
     uint64_t since_ns = wants_gpu_alone(backend, memory)
                             ? 0
-                            : memory->since_ns + backend->front->config.gpu_pin_after_ns;
+                            : memory->since_ns + backend->core->config.gpu_pin_after_ns;
     uint64_t trusted_ns = trusted_from_ns(backend, memory);
     return since_ns > trusted_ns ? since_ns : trusted_ns;
 }
@@ -160,9 +160,9 @@ void wharf_gpu_pins_refuse(struct wharf_gpu_backend *backend, struct wharf_gpu_h
 {
     struct wharf_gpu_memory *memory = hold->memory;
 
-    wharf_gpu_memory_set(backend->front, backend->gpu, memory, WHARF_GPU_MEMORY_REFUSED);
+    wharf_gpu_memory_set(backend->core, backend->gpu, memory, WHARF_GPU_MEMORY_REFUSED);
     hold->gone_ns = memory->is_model ? wharf_now_ns() : 0;
-    wharf_gpu_pins_tell(backend->front, memory);
+    wharf_gpu_pins_tell(backend->core, memory);
 }
 
 /* There is no place for a model, or no memory.  If somebody wants it another one makes room. */
@@ -194,7 +194,7 @@ static void make_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *
     if (!victim->is_forgotten)
         return;
     victim->gone_ns = now_ns;
-    wharf_gpu_memory_set(backend->front, backend->gpu, victim->memory, WHARF_GPU_MEMORY_LEAVING);
+    wharf_gpu_memory_set(backend->core, backend->gpu, victim->memory, WHARF_GPU_MEMORY_LEAVING);
     hold->is_promised = true;
 }
 
@@ -204,13 +204,13 @@ static bool waits_for_room(struct wharf_gpu_backend *backend, struct wharf_gpu_h
                            uint64_t now_ns)
 {
     struct wharf_gpu_memory *memory = hold->memory;
-    enum wharf_gpu_room_outlook outlook = wharf_gpu_room_make(backend->front, memory, now_ns);
+    enum wharf_gpu_room_outlook outlook = wharf_gpu_room_make(backend->core, memory, now_ns);
 
     if (outlook == WHARF_GPU_ROOM_LATER && now_ns + LATER_NS < backend->told.pass.next_ns)
         backend->told.pass.next_ns = now_ns + LATER_NS;
     if (outlook != WHARF_GPU_ROOM_NONE && hold->is_over_budget) {
         hold->is_over_budget = false;
-        wharf_gpu_memory_set(backend->front, backend->gpu, memory, WHARF_GPU_MEMORY_ABSENT);
+        wharf_gpu_memory_set(backend->core, backend->gpu, memory, WHARF_GPU_MEMORY_ABSENT);
     }
     return outlook != WHARF_GPU_ROOM_NONE;
 }
@@ -233,7 +233,7 @@ static bool has_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *h
     const struct wharf_gpu_memory *memory = hold->memory;
     bool has_place =
         !memory->is_model || wharf_gpu_models_have_place(backend->view, backend->gpu, memory);
-    bool fits = wharf_gpu_room_fits(backend->front, memory);
+    bool fits = wharf_gpu_room_fits(backend->core, memory);
 
     if (has_place && (fits || waits_for_room(backend, hold, now_ns)))
         return fits;
@@ -265,7 +265,7 @@ static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold, 
     if (!has_room(backend, hold, now_ns) ||
         wharf_worker_link_send(&backend->link, &message, memory->fd) < 0)
         return;
-    wharf_gpu_memory_set(backend->front, backend->gpu, memory, WHARF_GPU_MEMORY_ASKED);
+    wharf_gpu_memory_set(backend->core, backend->gpu, memory, WHARF_GPU_MEMORY_ASKED);
     hold->is_promised = false;
     wharf_list_append(&backend->told.asked, &hold->answer_link);
     backend->told.n_asked++;
@@ -306,7 +306,7 @@ static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *h
     } else if (at_ns > now_ns) {
         /* Nobody waits for who is banned. */
         if (memory->tenant && now_ns < memory->tenant->gpu_trust.banned_until_ns)
-            wharf_pin_set_promised(backend->front, hold->memory, false);
+            wharf_pin_set_promised(backend->core, hold->memory, false);
         pass->next_ns = at_ns < pass->next_ns ? at_ns : pass->next_ns;
     }
 }
@@ -314,7 +314,7 @@ static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *h
 static void begin_pass(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_gpu_pass *pass = &backend->told.pass;
-    uint64_t budget = backend->front->config.gpu_memory_nbytes;
+    uint64_t budget = backend->core->config.gpu_memory_nbytes;
     bool is_due = now_ns >= backend->told.forgotten_at_ns + FORGET_NS ||
                   pass->dead_nbytes > budget / FORGET_PART;
     /* For that all items have to be done.  Those of large chunks take long: none is begun any more,
@@ -354,11 +354,11 @@ uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_gpu_pass *pass = &backend->told.pass;
 
-    wharf_front_enter_first(backend->front);
+    wharf_core_enter_first(backend->core);
     if (!pass->is_under_way)
         begin_pass(backend, now_ns);
     look_at_some(backend, now_ns);
-    wharf_front_leave(backend->front);
+    wharf_core_leave(backend->core);
     if (pass->is_under_way || pass->is_stale)
         return now_ns;
     /* What could not go in a pass that let go of others goes in the next one. */
@@ -380,18 +380,18 @@ static void close_all(struct closing *closing)
         wharf_close_fd(closing->fds[--closing->n]);
 }
 
-void wharf_gpu_pins_bury(struct wharf_gpu_backend *backend)
+void wharf_gpu_pins_retire(struct wharf_gpu_backend *backend)
 {
-    struct wharf_front *front = backend->front;
+    struct wharf_core *core = backend->core;
     struct closing closing = {.n = 0};
 
     do {
         close_all(&closing);
-        wharf_front_enter(front);
-        while (closing.n < MOST_CLOSED && !wharf_list_is_empty(&front->residency.unheld))
+        wharf_core_enter(core);
+        while (closing.n < MOST_CLOSED && !wharf_list_is_empty(&core->residency.unheld))
             closing.fds[closing.n++] = wharf_gpu_memory_free(
-                WHARF_LIST_FIRST(&front->residency.unheld, struct wharf_gpu_memory, link));
-        wharf_front_leave(front);
+                WHARF_LIST_FIRST(&core->residency.unheld, struct wharf_gpu_memory, link));
+        wharf_core_leave(core);
     } while (closing.n > 0);
 }
 
@@ -417,21 +417,21 @@ static bool lose_some(struct wharf_gpu_backend *backend, struct closing *closing
 
 void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend)
 {
-    struct wharf_front *front = backend->front;
+    struct wharf_core *core = backend->core;
     struct closing closing = {.n = 0};
     bool is_more = true;
 
     backend->told.pass = (struct wharf_gpu_pass){.number = backend->told.pass.number + 1};
     while (is_more) {
-        wharf_front_enter(front);
+        wharf_core_enter(core);
         is_more = lose_some(backend, &closing);
-        wharf_front_leave(front);
+        wharf_core_leave(core);
         close_all(&closing);
     }
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     /* GPU memory that it was asked for may be another one's. */
-    front->fleet.gpus_wanted |= ~(1u << backend->gpu);
-    wharf_front_leave(front);
+    core->fleet.gpus_wanted |= ~(1u << backend->gpu);
+    wharf_core_leave(core);
     backend->told.n_asked = 0;
     backend->told.registering_ns = backend->told.silent_ns = 0;
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/list.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/piece.h"
 #include "daemon/core/session.h"
 #include "daemon/gpu/gpu_state.h"
@@ -28,7 +28,7 @@ static void take_item(struct wharf_gpu_backend *backend, struct wharf_tenant *te
 {
     backend->flight.n_items++;
     backend->flight.n_places++;
-    backend->front->fleet.n_gpu_tenants += tenant->n_gpu_items++ == 0;
+    backend->core->fleet.n_gpu_tenants += tenant->n_gpu_items++ == 0;
 }
 
 void wharf_gpu_item_free(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece,
@@ -40,7 +40,7 @@ void wharf_gpu_item_free(struct wharf_gpu_backend *backend, const struct wharf_g
     backend->flight.n_items -= !item->is_done;
     backend->flight.n_places--;
     backend->flight.n_passed = 0;
-    backend->front->fleet.n_gpu_tenants -= --tenant->n_gpu_items == 0;
+    backend->core->fleet.n_gpu_tenants -= --tenant->n_gpu_items == 0;
     item->piece = NULL; /* the rest is the next one's to set */
 }
 
@@ -102,7 +102,7 @@ static uint32_t find_places(struct wharf_gpu_backend *backend, uint32_t least, u
 static uint32_t n_to_keep(const struct wharf_gpu_backend *backend)
 {
     uint32_t n_kept =
-        backend->flight.n_places + backend->flight.n_without_places + backend->flight.n_orphans;
+        backend->flight.n_places + backend->flight.n_without_places + backend->flight.n_requeued;
 
     return n_kept < WHARF_GPU_N_ENTRIES ? WHARF_GPU_N_ENTRIES - n_kept : 0;
 }
@@ -258,7 +258,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
 {
     struct wharf_gpu_piece *gpu_piece =
         WHARF_LIST_FIRST(&backend->free_pieces, struct wharf_gpu_piece, link);
-    const struct wharf_front *front = backend->front;
+    const struct wharf_core *core = backend->core;
     uint32_t n_before = backend->flight.n_items;
 
     wharf_list_remove(&gpu_piece->link);
@@ -266,7 +266,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     backend->flight.n_warp_ns += warp_ns;
     gpu_piece->piece = *piece;
     gpu_piece->piece.begun_ns = now_ns;
-    gpu_piece->has_device = gpu_piece->is_culprit = false;
+    gpu_piece->has_device = gpu_piece->is_faulting = false;
     gpu_piece->is_told = gpu_piece->is_refused = gpu_piece->is_large = false;
     gpu_piece->has_places = true;
     gpu_piece->first = backend->submitter.tail;
@@ -277,7 +277,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     gpu_piece->is_withdrawn = gpu_piece->is_recalled = gpu_piece->is_given_up = false;
     /* Behind all that is there, on one warp. */
     gpu_piece->patience_ns =
-        front->config.gpu_hang_timeout_ns +
+        core->config.gpu_hang_timeout_ns +
         PATIENCE_FACTOR * (warp_ns + backend->flight.n_warp_ns / backend->view->n_warps);
     if (piece->job->model)
         wharf_gpu_models_use(backend->view, &piece->job->model->memory->on[backend->gpu], now_ns);
@@ -288,7 +288,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
         gpu_piece->nbytes += submit_item(backend, gpu_piece, i);
     }
     backend->flight.n_nbytes += gpu_piece->nbytes;
-    gpu_piece->trip = (struct wharf_gpu_trip){
+    gpu_piece->round = (struct wharf_gpu_round){
         .estimate_ns = warp_ns,
         .nbytes = backend->flight.n_nbytes,
         .n_there = n_before + piece->n_chunks,
@@ -298,5 +298,5 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
 void wharf_gpu_publish_queue(struct wharf_work_submitter *submitter)
 {
     if (wharf_work_publish(submitter))
-        syscall(SYS_futex, &submitter->queue.front->tail, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        syscall(SYS_futex, &submitter->queue.core->tail, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }

@@ -3,7 +3,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/base/thread_waits.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/job.h"
 #include "daemon/core/piece.h"
 #include "daemon/dispatch/job_pieces.h"
@@ -13,7 +13,7 @@
 
 /* Completions that are taken between two looks at anything else. */
 #define MOST_REAPED 1024
-/* Pieces that are handed back under one hold of the front lock, at some 200 ns each. */
+/* Pieces that are handed back under one hold of the core lock, at some 200 ns each. */
 #define MOST_BACK 64
 /* A piece's results whose writing takes longer have waited for their client's memory. */
 #define SLOW_NS (50 * (uint64_t)WHARF_NS_PER_MS)
@@ -29,8 +29,8 @@ static void finish(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *pi
     wharf_list_remove(&piece->link);
     wharf_list_append(&backend->finished, &piece->link);
     backend->flight.n_warp_ns -= piece->warp_ns;
-    if (backend->flight.n_nbytes > piece->trip.nbytes)
-        piece->trip.nbytes = backend->flight.n_nbytes;
+    if (backend->flight.n_nbytes > piece->round.nbytes)
+        piece->round.nbytes = backend->flight.n_nbytes;
     backend->flight.n_nbytes -= piece->nbytes;
 }
 
@@ -64,10 +64,10 @@ static bool take_completion(struct wharf_gpu_backend *backend,
         return false;
     }
     item->is_done = true;
-    item->piece->trip.elapsed_ns = now_ns - item->piece->handed_ns;
-    item->took_ns = time_of(completion, item->piece->trip.elapsed_ns);
-    if (completion->decode_ns > item->piece->trip.decode_ns)
-        item->piece->trip.decode_ns = completion->decode_ns;
+    item->piece->round.elapsed_ns = now_ns - item->piece->handed_ns;
+    item->took_ns = time_of(completion, item->piece->round.elapsed_ns);
+    if (completion->decode_ns > item->piece->round.decode_ns)
+        item->piece->round.decode_ns = completion->decode_ns;
     item->outcome = (struct wharf_outcome){
         .result = completion->result,
         .reason = completion->reason,
@@ -106,7 +106,7 @@ bool wharf_gpu_results_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
     return n > 0;
 }
 
-/* ---- back to the front --------------------------------------------------------------------- */
+/* ---- back to the core --------------------------------------------------------------------- */
 
 /* A suspect's item that ran alone and did no harm; beside it there may have been large chunks. */
 static void clear_suspect(struct wharf_gpu_backend *backend,
@@ -118,7 +118,7 @@ static void clear_suspect(struct wharf_gpu_backend *backend,
         return;
     backend->is_alone = false;
     if (tenant->gpu_trust.n_alone > 0 && --tenant->gpu_trust.n_alone == 0)
-        tenant->gpu_trust.n_strikes = 0;
+        tenant->gpu_trust.n_worker_faults = 0;
 }
 
 /* A worker calls all that was withdrawn cancelled, whatever stopped the job. */
@@ -175,7 +175,7 @@ static void tell_kept(struct wharf_gpu_piece *gpu_piece)
         return;
     gpu_piece->n_of_gpu = 1;
     gpu_piece->out_nbytes = gpu_piece->outcome.out_nbytes;
-    gpu_piece->took_ns = gpu_piece->trip.elapsed_ns;
+    gpu_piece->took_ns = gpu_piece->round.elapsed_ns;
 }
 
 static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
@@ -272,14 +272,14 @@ static void free_places(struct wharf_gpu_backend *backend, const struct wharf_gp
 }
 
 /* It was decoded in parts, or could not be. */
-static void count_parts(struct wharf_front *front, const struct wharf_gpu_piece *gpu_piece)
+static void count_parts(struct wharf_core *core, const struct wharf_gpu_piece *gpu_piece)
 {
     if (gpu_piece->is_refused) {
-        front->fleet.n_parts_refused++;
+        core->fleet.n_parts_refused++;
         return;
     }
-    front->fleet.n_parted_chunks++;
-    front->fleet.n_parts += gpu_piece->n_items;
+    core->fleet.n_parted_chunks++;
+    core->fleet.n_parts += gpu_piece->n_items;
 }
 
 static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
@@ -290,13 +290,13 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
 
     wharf_list_remove(&gpu_piece->link);
     if (gpu_piece->has_places && wharf_gpu_piece_has_parts(gpu_piece))
-        count_parts(backend->front, gpu_piece);
+        count_parts(backend->core, gpu_piece);
     free_places(backend, gpu_piece);
     if (gpu_piece->is_slow)
-        wharf_gpu_rescue_blame_slow(backend, piece->job->session->tenant, now_ns);
+        wharf_gpu_recovery_blame_slow(backend, piece->job->session->tenant, now_ns);
     if (gpu_piece->has_waited)
-        wharf_gpu_rescue_blame_waits(backend, piece->job->session->tenant, gpu_piece->waited_ns,
-                                     now_ns);
+        wharf_gpu_recovery_blame_waits(backend, piece->job->session->tenant, gpu_piece->waited_ns,
+                                       now_ns);
     if (gpu_piece->is_refused) {
         wharf_gpu_parts_take_whole(backend, gpu_piece, now_ns);
         return;
@@ -304,14 +304,14 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     backend->view->n_copied += gpu_piece->n_copied;
     backend->view->n_chunks += gpu_piece->n_of_gpu;
     backend->view->busy_ns += gpu_piece->took_ns;
-    backend->view->away_ns += gpu_piece->n_of_gpu * gpu_piece->trip.elapsed_ns;
+    backend->view->away_ns += gpu_piece->n_of_gpu * gpu_piece->round.elapsed_ns;
     backend->view->out_nbytes += gpu_piece->out_nbytes;
     piece->ended_ns = now_ns;
     backend->view->n_large_chunks += gpu_piece->is_large;
     if (gpu_piece->n_of_gpu == piece->n_chunks) {
         if (!gpu_piece->is_large) {
             piece->warp_ns = used_ns > 0 ? used_ns : 1;
-            wharf_place_learn_trip(backend->view, piece, &gpu_piece->trip);
+            wharf_place_learn_latency(backend->view, piece, &gpu_piece->round);
         }
         used_ns /= backend->view->n_warps;
         clear_suspect(backend, gpu_piece);
@@ -319,7 +319,7 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     /* All the other time it only waited. */
     if (used_ns < now_ns - piece->begun_ns)
         piece->others_ns = now_ns - piece->begun_ns - used_ns;
-    wharf_front_done(backend->front, piece);
+    wharf_core_done(backend->core, piece);
     /* First of all: the caches have it. */
     wharf_list_append(backend->free_pieces.next, &gpu_piece->link);
 }
@@ -334,7 +334,7 @@ static void give_up(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *g
     /* What a worker leaves that is no more is the CPU's: there may never be another one. */
     if (backend->state == WHARF_GPU_UP && wharf_gpu_is_forced(backend, gpu_piece) &&
         !gpu_piece->is_large && !was_alone) {
-        wharf_gpu_again_cut_recalled(backend, gpu_piece);
+        wharf_gpu_retry_cut_recalled(backend, gpu_piece);
         return;
     }
     /* It did what it was told. */
@@ -343,8 +343,8 @@ static void give_up(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *g
     wharf_list_remove(&gpu_piece->link);
     free_places(backend, gpu_piece);
     backend->view->n_given_up += gpu_piece->piece.n_chunks;
-    wharf_place_learn_too_long(backend->view, gpu_piece->piece.job, &gpu_piece->trip);
-    wharf_gpu_rescue_make_orphan(backend, gpu_piece);
+    wharf_place_learn_too_long(backend->view, gpu_piece->piece.job, &gpu_piece->round);
+    wharf_gpu_recovery_requeue(backend, gpu_piece);
 }
 
 void wharf_gpu_results_hand_back(struct wharf_gpu_backend *backend, uint64_t now_ns)

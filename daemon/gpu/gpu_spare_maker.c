@@ -5,9 +5,9 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/list.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/segment.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/placement/gpu_memory.h"
 #include "daemon/placement/gpu_spares.h"
 
@@ -40,39 +40,39 @@ static void free_all(struct wharf_list *spares)
     }
 }
 
-bool wharf_gpu_spare_maker_refill(struct wharf_front *front, uint32_t gpu)
+bool wharf_gpu_spare_maker_refill(struct wharf_core *core, uint32_t gpu)
 {
     struct wharf_list unwanted;
     bool gave_up = false;
 
-    wharf_front_enter_first(front);
+    wharf_core_enter_first(core);
     uint64_t nbytes =
-        wharf_gpu_spares_maker(front) == 1u << gpu ? wharf_gpu_spares_choose(front, &gave_up) : 0;
-    wharf_gpu_spares_take_unwanted(&front->residency.spares, &unwanted);
-    wharf_front_leave(front);
+        wharf_gpu_spares_maker(core) == 1u << gpu ? wharf_gpu_spares_choose(core, &gave_up) : 0;
+    wharf_gpu_spares_take_unwanted(&core->residency.spares, &unwanted);
+    wharf_core_leave(core);
     free_all(&unwanted);
     struct wharf_gpu_spare *spare = nbytes ? spare_new(nbytes) : NULL;
     if (!spare)
         return gave_up;
-    wharf_front_enter_first(front);
-    wharf_list_append(&front->residency.spares.list, &spare->link);
-    front->residency.spares.nbytes += nbytes;
-    wharf_gpu_memory_add(front, spare->memory);
-    wharf_front_leave(front);
+    wharf_core_enter_first(core);
+    wharf_list_append(&core->residency.spares.list, &spare->link);
+    core->residency.spares.nbytes += nbytes;
+    wharf_gpu_memory_add(core, spare->memory);
+    wharf_core_leave(core);
     return true;
 }
 
-void wharf_gpu_spare_maker_deinit(struct wharf_front *front)
+void wharf_gpu_spare_maker_deinit(struct wharf_core *core)
 {
-    struct wharf_gpu_spares *spares = &front->residency.spares;
+    struct wharf_gpu_spares *spares = &core->residency.spares;
 
     while (!wharf_list_is_empty(&spares->list)) {
         struct wharf_gpu_spare *spare =
             WHARF_LIST_FIRST(&spares->list, struct wharf_gpu_spare, link);
-        wharf_front_enter(front);
+        wharf_core_enter(core);
         wharf_list_remove(&spare->link);
         int fd = wharf_gpu_memory_free(spare->memory);
-        wharf_front_leave(front);
+        wharf_core_leave(core);
         wharf_close_fd(fd);
         spare_free(spare);
     }

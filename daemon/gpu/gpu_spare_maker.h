@@ -8,14 +8,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct wharf_front;
+struct wharf_core;
 
 /* Makes one that is missing, or frees one of a size that nobody asks for any more to make room for
  * it, if that GPU's thread is who makes them.  Without the lock.  Returns whether there may be
  * more. */
-bool wharf_gpu_spare_maker_refill(struct wharf_front *front, uint32_t gpu);
+bool wharf_gpu_spare_maker_refill(struct wharf_core *core, uint32_t gpu);
 
 /* Frees all, when no worker has them any more.  Without the lock. */
-void wharf_gpu_spare_maker_deinit(struct wharf_front *front);
+void wharf_gpu_spare_maker_deinit(struct wharf_core *core);
 
 #endif

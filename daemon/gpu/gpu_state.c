@@ -7,53 +7,53 @@
 #include "daemon/base/list.h"
 #include "daemon/base/log.h"
 #include "daemon/base/log_level.h"
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
-#include "daemon/core/front.h"
 #include "daemon/core/session.h"
 #include "daemon/core/session_events.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/gpu/worker_link.h"
 #include "daemon/placement/place.h"
 
 /* Who asks for this engine from now on is refused, if there will be none. */
 static void tell_place(struct wharf_gpu_backend *backend)
 {
-    struct wharf_front *front = backend->front;
+    struct wharf_core *core = backend->core;
     const uint32_t own_bit = 1u << backend->gpu;
 
-    front->fleet.gpus_up &= ~own_bit;
+    core->fleet.gpus_up &= ~own_bit;
     if (backend->state == WHARF_GPU_UP) {
-        front->fleet.gpus_up |= own_bit;
-        __atomic_store_n(&front->fleet.gpu_engine, backend->engine, __ATOMIC_RELAXED);
+        core->fleet.gpus_up |= own_bit;
+        __atomic_store_n(&core->fleet.gpu_engine, backend->engine, __ATOMIC_RELAXED);
         backend->view->n_ups++;
     }
     backend->view->may_come = backend->state != WHARF_GPU_ABSENT;
-    if (!wharf_place_may_import(front))
-        __atomic_store_n(&front->fleet.gpu_engine, WHARF_ENGINE_AUTO, __ATOMIC_RELAXED);
-    front->nothing_fits = false;
+    if (!wharf_place_may_import(core))
+        __atomic_store_n(&core->fleet.gpu_engine, WHARF_ENGINE_AUTO, __ATOMIC_RELAXED);
+    core->nothing_fits = false;
 }
 
 void wharf_gpu_set_state(struct wharf_gpu_backend *backend, enum wharf_gpu_state state,
                          uint64_t now_ns)
 {
-    struct wharf_front *front = backend->front;
+    struct wharf_core *core = backend->core;
 
     backend->state = state;
     backend->life.since_ns = now_ns;
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     tell_place(backend);
-    WHARF_LIST_FOR(link, &front->sessions)
+    WHARF_LIST_FOR(link, &core->sessions)
     {
         struct wharf_session *session = WHARF_LIST_ENTRY(link, struct wharf_session, session_link);
         if (session->state == WHARF_SESSION_DEAD)
             continue;
-        wharf_front_tell_cpu_only(front, session);
+        wharf_core_tell_cpu_only(core, session);
         if (session->n_device_regions > 0)
-            wharf_front_tell_decided(front, session);
-        wharf_place_look_again(front, session);
+            wharf_core_tell_decided(core, session);
+        wharf_place_look_again(core, session);
     }
-    pthread_cond_broadcast(&front->fleet.gpus_changed);
-    wharf_front_leave(front);
+    pthread_cond_broadcast(&core->fleet.gpus_changed);
+    wharf_core_leave(core);
 }
 
 void wharf_gpu_begin_dying(struct wharf_gpu_backend *backend, uint64_t now_ns)

@@ -2,7 +2,7 @@
 /*
  * gpu_state.h: the backend of one GPU, inside.
  *
- * One thread of the front, wharf-gpu and the GPU's number, owns all of it: it feeds the worker,
+ * One thread of the core, wharf-gpu and the GPU's number, owns all of it: it feeds the worker,
  * notices what it has done, sees to its memory, and takes over what a worker leaves behind that
  * ends.  Each header here says what its file is for.
  */
@@ -59,12 +59,12 @@ struct wharf_gpu_piece {
     uint64_t patience_ns; /* after which it counts as hung */
     uint64_t warp_ns;     /* as estimated, of its items that are not completed */
     uint64_t nbytes;      /* of its sources and capacities */
-    struct wharf_gpu_trip trip;
+    struct wharf_gpu_round round;
     bool is_withdrawn;
     bool is_recalled; /* since it takes too long, and not since its job was stopped */
     bool is_given_up; /* which was noticed before all of it was done: it is the CPU's now */
     bool has_device;  /* some of it is in clients' GPU memory: the CPU cannot do it */
-    bool is_culprit;  /* the worker ended while it ran alone */
+    bool is_faulting; /* the worker ended while it ran alone */
     bool is_large;    /* it has, or had, a place for large chunks; */
     bool is_alone;    /* then: it is a suspect's, and nothing was there when it was begun */
     bool has_places;  /* if not, what came of it is the next two, for each of its chunks */
@@ -146,7 +146,7 @@ struct wharf_gpu_large {
     struct wharf_list waiting; /* pieces of one chunk that were in other places before */
 };
 
-/* A look at all that the worker could have, some entries at a time; guarded by the front lock. */
+/* A look at all that the worker could have, some entries at a time; guarded by the core lock. */
 struct wharf_gpu_pass {
     uint32_t number;
     bool is_under_way;
@@ -174,7 +174,7 @@ struct wharf_gpu_life {
 /* What the worker has: gpu_queue.c. */
 struct wharf_gpu_flight {
     uint32_t n_without_places; /* pieces, in that list or finished */
-    uint32_t n_orphans;        /* pieces that it left to the CPU's threads; front lock */
+    uint32_t n_requeued;       /* pieces that it left to the CPU's threads; core lock */
     uint32_t n_places;         /* that the others have, those of completed items too */
     uint32_t n_passed;         /* places passed by since one was last free again */
     uint32_t n_items;          /* under way */
@@ -196,20 +196,20 @@ struct wharf_gpu_told {
     uint64_t silent_ns;      /* since when it has answered nothing of all that; 0: it has it all */
     uint64_t patience_ns;    /* the longest of pieces that were under way since then */
     struct wharf_gpu_pass pass;
-    bool has_unheld;          /* wharf_gpu_pins_bury has something to do */
+    bool has_unheld;          /* wharf_gpu_pins_retire has something to do */
     uint64_t forgotten_at_ns; /* when the worker was last told to let go of some */
 };
 
 /* There are so many GPUs: said by the thread of the first one. */
-typedef void wharf_gpu_count(struct wharf_front *front, const struct wharf_config *config,
+typedef void wharf_gpu_count(struct wharf_core *core, const struct wharf_config *config,
                              const char *program, uint32_t n_gpus);
 
 struct wharf_gpu_backend {
     /* Takes what the worker has completed, of all queues. */
     void (*take_done)(struct wharf_gpu_backend *backend, uint64_t now_ns);
-    struct wharf_front *front;
-    uint32_t gpu;                /* its number here: front->fleet.gpus and bits */
-    struct wharf_gpu_view *view; /* front->fleet.gpus[gpu] */
+    struct wharf_core *core;
+    uint32_t gpu;                /* its number here: core->fleet.gpus and bits */
+    struct wharf_gpu_view *view; /* core->fleet.gpus[gpu] */
     pthread_t thread;
     bool is_started;
     struct wharf_config config;       /* as at the start: what does not change needs no lock */
@@ -217,7 +217,7 @@ struct wharf_gpu_backend {
     char program[4096];
     wharf_gpu_count *tell_count; /* what its workers tell of how many GPUs there are; or NULL */
     uint32_t engine;             /* enum wharf_engine: GPU or SIMT */
-    /* Front lock. */
+    /* Core lock. */
     bool stop;
 
     /* The thread's own, from here on. */
@@ -266,11 +266,11 @@ void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why);
 /* ---- gpu_backend.c ------------------------------------------------------------------------- */
 
 /*
- * wharf_gpu_backend_start: the next GPU of the front's, of that name, whose workers are of this
+ * wharf_gpu_backend_start: the next GPU of the core's, of that name, whose workers are of this
  * program; starts its thread.  tell_count: NULL, or what its workers tell of how many there are. By
  * one thread at a time.  0 or -errno.
  */
-int wharf_gpu_backend_start(struct wharf_front *front, const struct wharf_config *config,
+int wharf_gpu_backend_start(struct wharf_core *core, const struct wharf_config *config,
                             const char *program, const char *name, wharf_gpu_count *tell_count);
 
 /* Tells its thread to stop, and to free it when it has.  NULL is allowed. */
@@ -286,15 +286,16 @@ uint64_t wharf_gpu_worker_tend(struct wharf_gpu_backend *backend, uint64_t now_n
 /* Ends it for good, and waits for that. */
 void wharf_gpu_worker_stop(struct wharf_gpu_backend *backend);
 
-/* ---- gpu_prove.c --------------------------------------------------------------------------- */
+/* ---- gpu_self_test.c ---------------------------------------------------------------------------
+ */
 
 /* A worker is ready: registers the samples.  0 or -errno. */
-int wharf_gpu_prove_begin(struct wharf_gpu_backend *backend);
+int wharf_gpu_self_test_begin(struct wharf_gpu_backend *backend);
 
 /* Goes on.  Returns 1 when all are done and right, 0 if there is more to come, or -EBADMSG if one
- * is wrong; of which codec, tells wharf_gpu_prove_what. */
-int wharf_gpu_prove_step(struct wharf_gpu_backend *backend);
-const char *wharf_gpu_prove_what(const struct wharf_gpu_backend *backend);
+ * is wrong; of which codec, tells wharf_gpu_self_test_what. */
+int wharf_gpu_self_test_step(struct wharf_gpu_backend *backend);
+const char *wharf_gpu_self_test_what(const struct wharf_gpu_backend *backend);
 
 /* ---- gpu_pins.c ---------------------------------------------------------------------------- */
 
@@ -302,7 +303,7 @@ const char *wharf_gpu_prove_what(const struct wharf_gpu_backend *backend);
 uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
 /* Lets go of GPU memory that clients have given up and that the worker does not have. */
-void wharf_gpu_pins_bury(struct wharf_gpu_backend *backend);
+void wharf_gpu_pins_retire(struct wharf_gpu_backend *backend);
 
 /* The worker was told something, or has said something: from now on an answer is waited for. */
 void wharf_gpu_pins_await(struct wharf_gpu_backend *backend, uint64_t now_ns);
@@ -319,7 +320,7 @@ void wharf_gpu_pins_refuse(struct wharf_gpu_backend *backend, struct wharf_gpu_h
 
 /* Memory is there, or is refused: jobs that waited for it go on, and so does who registered it.
  * Under the lock. */
-void wharf_gpu_pins_tell(struct wharf_front *front, const struct wharf_gpu_memory *memory);
+void wharf_gpu_pins_tell(struct wharf_core *core, const struct wharf_gpu_memory *memory);
 
 /* ---- gpu_answers.c ------------------------------------------------------------------------- */
 
@@ -385,7 +386,7 @@ int wharf_gpu_items_begin(struct wharf_gpu_backend *backend);
 
 /* Under the lock: hands back the pieces that results were told of, passes cancels on, and takes
  * more work. */
-void wharf_gpu_items_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns);
+void wharf_gpu_items_pump(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
 /* Lets the worker see it; without the lock. */
 void wharf_gpu_items_publish(struct wharf_gpu_backend *backend);
@@ -422,7 +423,7 @@ bool wharf_gpu_is_forced(const struct wharf_gpu_backend *backend,
                          const struct wharf_gpu_piece *piece);
 
 /* A piece, which is in no list, that the CPU's threads do next of all.  Under the lock. */
-void wharf_gpu_rescue_make_orphan(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);
+void wharf_gpu_recovery_requeue(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);
 
 /* ---- gpu_results.c ------------------------------------------------------------------------- */
 
@@ -470,7 +471,7 @@ bool wharf_gpu_large_hang(const struct wharf_gpu_backend *backend, uint64_t now_
 
 /* Under the lock: passes cancels on, and takes more.  Returns whether other items may be handed
  * over. */
-bool wharf_gpu_large_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns);
+bool wharf_gpu_large_pump(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
 /* A piece of one chunk, which is in no list and has no places, waits for such a place. */
 void wharf_gpu_large_await(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);
@@ -482,44 +483,44 @@ void wharf_gpu_large_publish(struct wharf_gpu_backend *backend);
  * now; or NULL.  Under the lock. */
 struct wharf_gpu_piece *wharf_gpu_large_lose(struct wharf_gpu_backend *backend);
 
-/* ---- gpu_rescue.c -------------------------------------------------------------------------- */
+/* ---- gpu_recovery.c -------------------------------------------------------------------------- */
 
 /* It is gone: hands what it left on, to the CPU's threads or its next worker. */
-void wharf_gpu_rescue_hand_on(struct wharf_gpu_backend *backend);
+void wharf_gpu_recovery_hand_on(struct wharf_gpu_backend *backend);
 
 /* Who may have done it.  Under the lock, before anything is rescued. */
-void wharf_gpu_rescue_blame(struct wharf_gpu_backend *backend, uint64_t now_ns);
+void wharf_gpu_recovery_blame(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
 /* This tenant's memory has kept the thread waiting: for long; for so long, or 0 where that was not
  * measured, which it is from now on for a while.  Under the lock. */
-void wharf_gpu_rescue_blame_slow(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
-                                 uint64_t now_ns);
-void wharf_gpu_rescue_blame_waits(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
-                                  uint64_t waited_ns, uint64_t now_ns);
+void wharf_gpu_recovery_blame_slow(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                                   uint64_t now_ns);
+void wharf_gpu_recovery_blame_waits(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                                    uint64_t waited_ns, uint64_t now_ns);
 
 /* The worker could not register this tenant's memory, and was killed for that.  Under the lock. */
-void wharf_gpu_rescue_blame_stall(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
-                                  uint64_t now_ns);
+void wharf_gpu_recovery_blame_stall(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                                    uint64_t now_ns);
 
-/* ---- gpu_again.c --------------------------------------------------------------------------- */
+/* ---- gpu_retry.c --------------------------------------------------------------------------- */
 
 /* The worker is gone: keeps a piece of one chunk for the next one, or leaves it to the CPU, if that
- * can have it.  is_culprit: the worker ended while it ran this alone.  Under the lock. */
-void wharf_gpu_again_keep(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept,
-                          bool is_culprit);
+ * can have it.  is_faulting: the worker ended while it ran this alone.  Under the lock. */
+void wharf_gpu_retry_keep(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept,
+                          bool is_faulting);
 
 /* The worker is gone: cuts a piece under way, of which some is in clients' GPU memory, into
  * its chunks, which are tried again.  Under the lock. */
-void wharf_gpu_again_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece);
+void wharf_gpu_retry_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece);
 
 /* Cuts a piece whose items are all done, some of them taken back for taking too long and its client
  * wanting the GPU alone: what has no result waits for places for large chunks.  Under the lock. */
-void wharf_gpu_again_cut_recalled(struct wharf_gpu_backend *backend,
+void wharf_gpu_retry_cut_recalled(struct wharf_gpu_backend *backend,
                                   struct wharf_gpu_piece *gpu_piece);
 
 /* Goes on with these, or gives them up.  Under the lock.  Returns whether others may be handed
  * over. */
-bool wharf_gpu_again_exchange(struct wharf_gpu_backend *backend, uint64_t now_ns);
+bool wharf_gpu_retry_pump(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
 /* gpu_faults.c: what an item of this job asks of the worker, enum wharf_work_opcode: DECODE, but in
  * tests of faults. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_worker.c: the life of a GPU's worker process, as the front sees it. */
+/* gpu_worker.c: the life of a GPU's worker process, as the core sees it. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,13 +12,13 @@
 #include "daemon/base/list.h"
 #include "daemon/base/log.h"
 #include "daemon/base/log_level.h"
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/estimate.h"
-#include "daemon/core/front.h"
+#include "daemon/core/gpu_latency.h"
 #include "daemon/core/session.h"
 #include "daemon/core/session_events.h"
-#include "daemon/core/trip.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/gpu/worker_link.h"
 #include "daemon/gpu/worker_message.h"
@@ -113,7 +113,7 @@ static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
     backend->failure[0] = 0;
     backend->life.was_killed = false;
     if (r == 0)
-        r = wharf_worker_link_start(backend->program, backend->name, backend->front->promise_fd,
+        r = wharf_worker_link_start(backend->program, backend->name, backend->core->promise_fd,
                                     &backend->link);
     if (r == 0)
         r = set_up(backend);
@@ -126,9 +126,9 @@ static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
             wharf_gpu_begin_dying(backend, now_ns);
             return;
         }
-        wharf_front_enter(backend->front);
+        wharf_core_enter(backend->core);
         count_end(backend, true);
-        wharf_front_leave(backend->front);
+        wharf_core_leave(backend->core);
         retry_later(backend, now_ns);
         return;
     }
@@ -138,11 +138,11 @@ static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
 /* The GPU that is this one by another name, or NULL.  Under the lock. */
 static const struct wharf_gpu_view *find_double(const struct wharf_gpu_backend *backend)
 {
-    const struct wharf_front *front = backend->front;
+    const struct wharf_core *core = backend->core;
 
-    for (uint32_t i = 0; i < front->fleet.n_gpus && backend->view->place; i++)
-        if (i != backend->gpu && front->fleet.gpus[i].place == backend->view->place)
-            return &front->fleet.gpus[i];
+    for (uint32_t i = 0; i < core->fleet.n_gpus && backend->view->place; i++)
+        if (i != backend->gpu && core->fleet.gpus[i].place == backend->view->place)
+            return &core->fleet.gpus[i];
     return NULL;
 }
 
@@ -151,12 +151,12 @@ static bool is_double(struct wharf_gpu_backend *backend, uint32_t place)
 {
     char why[2 * WHARF_GPU_NAME_NBYTES + 64];
 
-    wharf_front_enter(backend->front);
+    wharf_core_enter(backend->core);
     backend->view->place = place;
     const struct wharf_gpu_view *other = find_double(backend);
     if (other)
         backend->view->place = 0;
-    wharf_front_leave(backend->front);
+    wharf_core_leave(backend->core);
     if (!other)
         return false;
     backend->life.is_double = true;
@@ -169,19 +169,19 @@ static bool is_double(struct wharf_gpu_backend *backend, uint32_t place)
 
 static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_worker_ready *ready)
 {
-    struct wharf_front *front = backend->front;
+    struct wharf_core *core = backend->core;
     struct wharf_gpu_view *view = backend->view;
 
     if (is_double(backend, ready->place))
         return;
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     /* Workers are of one build: all have the same. */
-    __atomic_store_n(&front->fleet.gpu_codecs, ready->codecs, __ATOMIC_RELAXED);
+    __atomic_store_n(&core->fleet.gpu_codecs, ready->codecs, __ATOMIC_RELAXED);
     view->n_warps = ready->n_warps ? ready->n_warps : 1;
     view->n_in_flight = 0;
     view->in_flight_ns = view->in_flight_nbytes = 0;
     view->is_alone = false;
-    wharf_front_leave(front);
+    wharf_core_leave(core);
     backend->codecs = ready->codecs;
     snprintf(backend->device, sizeof(backend->device), "%.63s", ready->device);
     backend->is_per_batch = ready->per_batch != 0;
@@ -198,7 +198,7 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
             backend->name);
     int r = wharf_gpu_staging_begin(backend, ready->staging);
     if (r == 0)
-        r = wharf_gpu_prove_begin(backend);
+        r = wharf_gpu_self_test_begin(backend);
     if (r == 0)
         backend->state = WHARF_GPU_PROVING;
     /* One that is gone by now ended by no doing of ours: its socket's end and its status tell. */
@@ -210,11 +210,11 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
  * a worker, and before any had one. */
 static void begin_estimates(const struct wharf_gpu_backend *backend)
 {
-    struct wharf_front *front = backend->front;
-    struct wharf_tenants *tenants = &front->tenants;
+    struct wharf_core *core = backend->core;
+    struct wharf_tenants *tenants = &core->tenants;
     const struct wharf_gpu_proof *proof = &backend->proof;
     /* The first one's: others measured the processors while these started more workers. */
-    bool is_first = !front->fleet.gpu_was_up;
+    bool is_first = !core->fleet.gpu_was_up;
 
     memcpy(tenants->gpus[backend->gpu].ns_per_kib, proof->ns_per_kib, sizeof(proof->ns_per_kib));
     tenants->gpus[backend->gpu].latency_ns = proof->latency_ns;
@@ -229,23 +229,23 @@ static void begin_estimates(const struct wharf_gpu_backend *backend)
             wharf_gpu_costs_init(&tenant->gpu_costs[backend->gpu], proof->ns_per_kib,
                                  proof->latency_ns);
     }
-    front->fleet.gpu_was_up = true;
+    core->fleet.gpu_was_up = true;
 }
 
 /* Clients' jobs are given to it from now on. */
 static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    struct wharf_front *front = backend->front;
+    struct wharf_core *core = backend->core;
     struct wharf_gpu_view *view = backend->view;
 
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     view->most_models = WHARF_EPOCH_MAX_MODELS;
     view->latency_ns = backend->proof.latency_ns;
     view->is_lost = false;
     /* Before jobs that wait for it are placed. */
     view->n_large = view->n_large_free = backend->large.n_places;
     begin_estimates(backend);
-    wharf_front_leave(front);
+    wharf_core_leave(core);
     wharf_log(WHARF_LOG_NOTICE, NULL,
               "GPU %s: worker %d is ready after %" PRIu64
               " ms: %s, %u warps, %s, answers in %" PRIu64 " us",
@@ -270,7 +270,7 @@ static bool is_suspicious(const struct wharf_gpu_backend *backend, int status)
 
 static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_ns)
 {
-    struct wharf_front *front = backend->front;
+    struct wharf_core *core = backend->core;
     char text[WHARF_EXIT_TEXT_NBYTES];
 
     wharf_gpu_begin_dying(backend, now_ns);
@@ -280,13 +280,13 @@ static void on_gone(struct wharf_gpu_backend *backend, int status, uint64_t now_
               "GPU %s: the worker has ended %s, while it had %u chunks%s%s", backend->name,
               wharf_exit_text(status, text), (unsigned)backend->life.n_lost,
               backend->failure[0] ? ": " : "", backend->failure);
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     count_end(backend, is_suspicious(backend, status));
     backend->view->n_lost += backend->life.n_lost;
     if (is_suspicious(backend, status))
-        wharf_gpu_rescue_blame(backend, now_ns);
-    wharf_front_leave(front);
-    wharf_gpu_rescue_hand_on(backend);
+        wharf_gpu_recovery_blame(backend, now_ns);
+    wharf_core_leave(core);
+    wharf_gpu_recovery_hand_on(backend);
     wharf_gpu_pins_lost(backend);
     if (is_hopeless(backend, status) || backend->life.is_double)
         wharf_gpu_set_state(backend, WHARF_GPU_ABSENT, now_ns);
@@ -302,8 +302,7 @@ static void take_message(struct wharf_gpu_backend *backend,
     switch (message->kind) {
     case WHARF_WORKER_DEVICES:
         if (backend->tell_count)
-            backend->tell_count(backend->front, &backend->config, backend->program,
-                                message->number);
+            backend->tell_count(backend->core, &backend->config, backend->program, message->number);
         break;
     case WHARF_WORKER_READY:
         if (backend->state == WHARF_GPU_STARTING)
@@ -380,11 +379,12 @@ static uint64_t see_to_timeouts(struct wharf_gpu_backend *backend, uint64_t now_
 /* Looks at what became of the sample that is under way, as often as it is called. */
 static void prove(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    int r = wharf_gpu_prove_step(backend);
+    int r = wharf_gpu_self_test_step(backend);
 
     if (r < 0) {
         snprintf(backend->failure, sizeof(backend->failure),
-                 "it decodes %s wrongly: do not use this device", wharf_gpu_prove_what(backend));
+                 "it decodes %s wrongly: do not use this device",
+                 wharf_gpu_self_test_what(backend));
         wharf_gpu_worker_kill(backend, backend->failure);
     }
     if (r > 0)

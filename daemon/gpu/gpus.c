@@ -11,9 +11,9 @@
 #include "daemon/base/gpu_list.h"
 #include "daemon/base/log.h"
 #include "daemon/base/log_level.h"
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
-#include "daemon/core/front.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/gpu/gpu_spare_maker.h"
 #include "daemon/gpu/gpu_state.h"
 #include "proto/wharf_job.h"
@@ -88,34 +88,34 @@ static bool has_failed(const struct wharf_gpu_view *view)
 }
 
 /* Whether it is known that enough of them are ready, or that there will not be. */
-static bool is_decided(const struct wharf_front *front, bool needs_all, bool *ret_good)
+static bool is_decided(const struct wharf_core *core, bool needs_all, bool *ret_good)
 {
     uint32_t n_ready = 0, n_failed = 0;
 
-    for (uint32_t i = 0; i < front->fleet.n_gpus; i++) {
-        const struct wharf_gpu_view *view = &front->fleet.gpus[i];
+    for (uint32_t i = 0; i < core->fleet.n_gpus; i++) {
+        const struct wharf_gpu_view *view = &core->fleet.gpus[i];
         n_ready += view->n_ups > 0;
         n_failed += has_failed(view);
     }
     *ret_good = n_ready > 0 && !(needs_all && n_failed > 0);
-    return needs_all ? n_failed > 0 || n_ready == front->fleet.n_gpus
-                     : n_ready > 0 || n_failed == front->fleet.n_gpus;
+    return needs_all ? n_failed > 0 || n_ready == core->fleet.n_gpus
+                     : n_ready > 0 || n_failed == core->fleet.n_gpus;
 }
 
 /* An engine that was asked for by name has to be there before anybody is served. */
-static int wait_until_up(struct wharf_front *front, bool needs_all)
+static int wait_until_up(struct wharf_core *core, bool needs_all)
 {
     bool is_good;
 
-    wharf_front_enter(front);
-    while (!is_decided(front, needs_all, &is_good))
-        pthread_cond_wait(&front->fleet.gpus_changed, &front->lock);
-    wharf_front_leave(front);
+    wharf_core_enter(core);
+    while (!is_decided(core, needs_all, &is_good))
+        pthread_cond_wait(&core->fleet.gpus_changed, &core->lock);
+    wharf_core_leave(core);
     return is_good ? 0 : -ENODEV;
 }
 
 /* There are so many GPUs: starts the others, once. */
-static void add_others(struct wharf_front *front, const struct wharf_config *config,
+static void add_others(struct wharf_core *core, const struct wharf_config *config,
                        const char *program, uint32_t n_gpus)
 {
     int r = 0;
@@ -123,17 +123,17 @@ static void add_others(struct wharf_front *front, const struct wharf_config *con
     if (n_gpus > WHARF_MAX_GPUS)
         wharf_log(WHARF_LOG_NOTICE, NULL, "of %u GPUs the first %u are used", (unsigned)n_gpus,
                   WHARF_MAX_GPUS);
-    for (uint32_t i = front->fleet.n_gpus; i < n_gpus && i < WHARF_MAX_GPUS && r == 0; i++) {
+    for (uint32_t i = core->fleet.n_gpus; i < n_gpus && i < WHARF_MAX_GPUS && r == 0; i++) {
         char name[WHARF_GPU_NAME_NBYTES];
         snprintf(name, sizeof(name), "%u", (unsigned)i);
-        r = wharf_gpu_backend_start(front, config, program, name, NULL);
+        r = wharf_gpu_backend_start(core, config, program, name, NULL);
         if (r < 0)
             wharf_log(WHARF_LOG_ERROR, &(struct wharf_log_fields){.error = -r},
                       "cannot start a thread for GPU %s", name);
     }
 }
 
-int wharf_gpus_start(struct wharf_front *front, const struct wharf_config *config)
+int wharf_gpus_start(struct wharf_core *core, const struct wharf_config *config)
 {
     bool is_asked_for = config->gpu_engine != WHARF_GPU_AUTO;
     struct wharf_gpu_list list;
@@ -142,9 +142,9 @@ int wharf_gpus_start(struct wharf_front *front, const struct wharf_config *confi
     /* What a configuration has was looked at when it was read. */
     if (wharf_gpu_list_parse(config->gpu_device, &list))
         return -EINVAL;
-    wharf_front_enter(front);
-    front->fleet.n_gpus_there = count_gpus(config, &list);
-    wharf_front_leave(front);
+    wharf_core_enter(core);
+    core->fleet.n_gpus_there = count_gpus(config, &list);
+    wharf_core_leave(core);
     if (config->gpu_engine == WHARF_GPU_NONE || (!is_asked_for && !wharf_gpus_have_device_node()))
         return 0;
     int r = wharf_gpus_find_program(config, program, sizeof(program));
@@ -154,60 +154,60 @@ int wharf_gpus_start(struct wharf_front *front, const struct wharf_config *confi
             &(struct wharf_log_fields){.error = -r}, "there is no GPU worker %s%s", program,
             config->gpu_engine == WHARF_GPU_SIMT ? "" : ", which make gpu-worker builds with nvcc");
     for (uint32_t i = 0; i < list.n && r == 0; i++)
-        r = wharf_gpu_backend_start(front, config, program, list.names[i],
+        r = wharf_gpu_backend_start(core, config, program, list.names[i],
                                     list.is_all ? add_others : NULL);
     if (r == 0 && is_asked_for)
-        r = wait_until_up(front, !list.is_all);
+        r = wait_until_up(core, !list.is_all);
     if (r < 0)
-        wharf_gpus_stop(front);
+        wharf_gpus_stop(core);
     return is_asked_for ? r : 0;
 }
 
-uint32_t wharf_gpus_expected(const struct wharf_front *front)
+uint32_t wharf_gpus_expected(const struct wharf_core *core)
 {
-    if (front->config.n_gpus_expected)
-        return (uint32_t)front->config.n_gpus_expected;
-    return front->fleet.n_gpus > front->fleet.n_gpus_there ? front->fleet.n_gpus
-                                                           : front->fleet.n_gpus_there;
+    if (core->config.n_gpus_expected)
+        return (uint32_t)core->config.n_gpus_expected;
+    return core->fleet.n_gpus > core->fleet.n_gpus_there ? core->fleet.n_gpus
+                                                         : core->fleet.n_gpus_there;
 }
 
-uint32_t wharf_gpus_up(const struct wharf_front *front)
+uint32_t wharf_gpus_up(const struct wharf_core *core)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < front->fleet.n_gpus; i++)
-        n += wharf_place_is_up(front, i);
+    for (uint32_t i = 0; i < core->fleet.n_gpus; i++)
+        n += wharf_place_is_up(core, i);
     return n;
 }
 
 /* NULL behind the last one. */
-static struct wharf_gpu_backend *backend_at(struct wharf_front *front, uint32_t gpu)
+static struct wharf_gpu_backend *backend_at(struct wharf_core *core, uint32_t gpu)
 {
-    wharf_front_enter(front);
+    wharf_core_enter(core);
     struct wharf_gpu_backend *backend =
-        gpu < front->fleet.n_gpus ? front->fleet.gpus[gpu].backend : NULL;
-    wharf_front_leave(front);
+        gpu < core->fleet.n_gpus ? core->fleet.gpus[gpu].backend : NULL;
+    wharf_core_leave(core);
     return backend;
 }
 
-void wharf_gpus_stop(struct wharf_front *front)
+void wharf_gpus_stop(struct wharf_core *core)
 {
     struct wharf_gpu_backend *backend;
     uint32_t n;
 
     /* The first one is over before the others: nobody starts more then. */
-    for (n = 0; (backend = backend_at(front, n)); n++)
+    for (n = 0; (backend = backend_at(core, n)); n++)
         wharf_gpu_backend_stop(backend);
     for (uint32_t i = 0; i < n; i++) {
-        wharf_gpu_backend_free(front->fleet.gpus[i].backend);
-        front->fleet.gpus[i].backend = NULL;
+        wharf_gpu_backend_free(core->fleet.gpus[i].backend);
+        core->fleet.gpus[i].backend = NULL;
     }
-    wharf_gpu_spare_maker_deinit(front);
-    wharf_front_enter(front);
-    front->fleet.n_gpus = 0;
-    front->fleet.gpu_engine = WHARF_ENGINE_AUTO;
-    front->fleet.gpus_up = front->fleet.gpus_asleep = front->fleet.gpus_looking =
-        front->fleet.gpus_wanted = 0;
-    front->fleet.gpus_left = 0;
-    wharf_front_leave(front);
+    wharf_gpu_spare_maker_deinit(core);
+    wharf_core_enter(core);
+    core->fleet.n_gpus = 0;
+    core->fleet.gpu_engine = WHARF_ENGINE_AUTO;
+    core->fleet.gpus_up = core->fleet.gpus_asleep = core->fleet.gpus_looking =
+        core->fleet.gpus_wanted = 0;
+    core->fleet.gpus_left = 0;
+    wharf_core_leave(core);
 }

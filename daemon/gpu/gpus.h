@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct wharf_config;
-struct wharf_front;
+struct wharf_core;
 
 /* The worker that the configuration names, or the one that was installed with this program, or the
  * one that was built with it.  0, or -errno with the one that would be the best. */
@@ -26,13 +26,13 @@ bool wharf_gpus_have_device_node(void);
  * does.  With auto they get ready in their own time, and where there is no GPU nothing is started.
  * 0 or -errno; stop is good either way.
  */
-int wharf_gpus_start(struct wharf_front *front, const struct wharf_config *config);
+int wharf_gpus_start(struct wharf_core *core, const struct wharf_config *config);
 
-/* How many GPUs there should be, and how many take jobs.  Under the front lock. */
-uint32_t wharf_gpus_expected(const struct wharf_front *front);
-uint32_t wharf_gpus_up(const struct wharf_front *front);
+/* How many GPUs there should be, and how many take jobs.  Under the core lock. */
+uint32_t wharf_gpus_expected(const struct wharf_core *core);
+uint32_t wharf_gpus_up(const struct wharf_core *core);
 
 /* Ends all, after the pieces that they have. */
-void wharf_gpus_stop(struct wharf_front *front);
+void wharf_gpus_stop(struct wharf_core *core);
 
 #endif

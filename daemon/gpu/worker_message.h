@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_message.h: what the front and a GPU's worker say to each other.
+ * worker_message.h: what the core and a GPU's worker say to each other.
  *
  * One SOCK_SEQPACKET packet is one struct wharf_worker_message; both programs are of one build and
- * say so first.  Work itself does not go this way: it is in the queue's memory.  The front believes
+ * say so first.  Work itself does not go this way: it is in the queue's memory.  The core believes
  * nothing of what a worker says that could harm anybody: a worker decodes hostile bytes.
  */
 #ifndef WHARF_DAEMON_GPU_WORKER_MESSAGE_H
@@ -19,7 +19,7 @@ enum { WHARF_WORKER_SOCKET_FD = 3, WHARF_WORKER_PROMISE_FD = 4 };
 
 /* How it ends. */
 enum {
-    WHARF_WORKER_EXIT_OK = 0,        /* the front has closed its socket */
+    WHARF_WORKER_EXIT_OK = 0,        /* the core has closed its socket */
     WHARF_WORKER_EXIT_FAILED = 1,    /* it could not begin, or a fault of the device ended it */
     WHARF_WORKER_EXIT_NO_DEVICE = 3, /* there is no such engine, or no device for it */
 };
@@ -46,7 +46,7 @@ static inline uint64_t wharf_worker_large_place_nbytes(uint64_t nbytes)
 }
 
 enum wharf_worker_kind {
-    /* From the front. */
+    /* From the core. */
     WHARF_WORKER_SETUP = 1,    /* begin; with the memfd of the queue */
     WHARF_WORKER_REGISTER = 2, /* make memory reachable; with its memfd */
     WHARF_WORKER_FORGET = 3,   /* let go of it */

@@ -8,7 +8,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/config.h"
 #include "daemon/base/list.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/residency.h"
 #include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
@@ -42,12 +42,12 @@ static struct wharf_gpu_memory *entry_new(int fd, uint64_t nbytes)
     return memory;
 }
 
-struct wharf_gpu_memory *wharf_gpu_memory_new(struct wharf_front *front,
+struct wharf_gpu_memory *wharf_gpu_memory_new(struct wharf_core *core,
                                               struct wharf_session *session, int fd,
                                               uint64_t nbytes, bool read_only)
 {
     /* The lock is not held, and another GPU may come. */
-    bool is_any = __atomic_load_n(&front->fleet.n_gpus, __ATOMIC_RELAXED) > 0;
+    bool is_any = __atomic_load_n(&core->fleet.n_gpus, __ATOMIC_RELAXED) > 0;
     struct wharf_gpu_memory *memory = is_any ? entry_new(fd, nbytes) : NULL;
 
     if (!memory)
@@ -67,45 +67,45 @@ struct wharf_gpu_memory *wharf_gpu_memory_new_spare(int fd, uint64_t nbytes)
     return memory;
 }
 
-struct wharf_gpu_memory *wharf_gpu_memory_new_device(struct wharf_front *front,
+struct wharf_gpu_memory *wharf_gpu_memory_new_device(struct wharf_core *core,
                                                      struct wharf_session *session, int fd,
                                                      uint64_t nbytes)
 {
-    struct wharf_gpu_memory *memory = wharf_gpu_memory_new(front, session, fd, nbytes, false);
+    struct wharf_gpu_memory *memory = wharf_gpu_memory_new(core, session, fd, nbytes, false);
 
     if (memory)
         memory->is_device = true;
     return memory;
 }
 
-static uint32_t all_gpus(const struct wharf_front *front)
+static uint32_t all_gpus(const struct wharf_core *core)
 {
-    return (uint32_t)(((uint64_t)1 << front->fleet.n_gpus) - 1);
+    return (uint32_t)(((uint64_t)1 << core->fleet.n_gpus) - 1);
 }
 
-void wharf_gpu_memory_add(struct wharf_front *front, struct wharf_gpu_memory *memory)
+void wharf_gpu_memory_add(struct wharf_core *core, struct wharf_gpu_memory *memory)
 {
     if (!memory)
         return;
-    memory->number = ++front->residency.last_memory;
+    memory->number = ++core->residency.last_memory;
     if (memory->tenant)
         wharf_tenant_ref(memory->tenant);
-    wharf_list_append(&front->residency.memories, &memory->link);
-    for (uint32_t i = 0; i < front->fleet.n_gpus; i++)
-        wharf_list_append(&front->fleet.gpus[i].memories, &memory->on[i].link);
-    front->fleet.gpus_wanted |= all_gpus(front);
+    wharf_list_append(&core->residency.memories, &memory->link);
+    for (uint32_t i = 0; i < core->fleet.n_gpus; i++)
+        wharf_list_append(&core->fleet.gpus[i].memories, &memory->on[i].link);
+    core->fleet.gpus_wanted |= all_gpus(core);
 }
 
-void wharf_gpu_memory_add_gpu(struct wharf_front *front, uint32_t gpu)
+void wharf_gpu_memory_add_gpu(struct wharf_core *core, uint32_t gpu)
 {
-    WHARF_LIST_FOR(link, &front->residency.memories)
+    WHARF_LIST_FOR(link, &core->residency.memories)
     {
         struct wharf_gpu_memory *memory = WHARF_LIST_ENTRY(link, struct wharf_gpu_memory, link);
-        wharf_list_append(&front->fleet.gpus[gpu].memories, &memory->on[gpu].link);
+        wharf_list_append(&core->fleet.gpus[gpu].memories, &memory->on[gpu].link);
     }
 }
 
-void wharf_gpu_memory_give(struct wharf_front *front, struct wharf_gpu_memory *memory,
+void wharf_gpu_memory_give(struct wharf_core *core, struct wharf_gpu_memory *memory,
                            struct wharf_session *session)
 {
     memory->is_spare = false;
@@ -113,7 +113,7 @@ void wharf_gpu_memory_give(struct wharf_front *front, struct wharf_gpu_memory *m
     memory->tenant = session->tenant;
     wharf_tenant_ref(memory->tenant);
     memory->since_ns = wharf_now_ns();
-    wharf_pin_give_to_tenant(front, memory);
+    wharf_pin_give_to_tenant(core, memory);
 }
 
 int wharf_gpu_memory_free(struct wharf_gpu_memory *memory)
@@ -143,7 +143,7 @@ uint32_t wharf_gpu_memory_holders(const struct wharf_gpu_memory *memory)
     return bits;
 }
 
-void wharf_gpu_memory_set(struct wharf_front *front, uint32_t gpu, struct wharf_gpu_memory *memory,
+void wharf_gpu_memory_set(struct wharf_core *core, uint32_t gpu, struct wharf_gpu_memory *memory,
                           enum wharf_gpu_memory_state state)
 {
     struct wharf_gpu_hold *hold = &memory->on[gpu];
@@ -151,24 +151,24 @@ void wharf_gpu_memory_set(struct wharf_front *front, uint32_t gpu, struct wharf_
 
     hold->state = state;
     if (memory->is_model)
-        wharf_gpu_models_count(&front->fleet.gpus[gpu], gpu, hold, before);
+        wharf_gpu_models_count(&core->fleet.gpus[gpu], gpu, hold, before);
     bool is_counted = !memory->is_device && wharf_gpu_memory_holders(memory) != 0;
     if (is_counted && !memory->is_counted) {
-        wharf_pin_count(front, memory);
+        wharf_pin_count(core, memory);
     } else if (!is_counted && memory->is_counted) {
-        wharf_pin_discount(front, memory);
+        wharf_pin_discount(core, memory);
         /* There is room for others. */
-        front->fleet.gpus_wanted |= all_gpus(front);
+        core->fleet.gpus_wanted |= all_gpus(core);
     }
     memory->is_counted = is_counted;
 }
 
-bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *memory,
+bool wharf_gpu_memory_drop(struct wharf_core *core, struct wharf_gpu_memory *memory,
                            const struct wharf_use *use)
 {
     if (!memory)
         return false;
-    wharf_pin_drop(front, memory);
+    wharf_pin_drop(core, memory);
     memory->session = NULL;
     memory->model = NULL;
     memory->is_spare = false;
@@ -182,13 +182,13 @@ bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *m
     memory->is_awaited = memory->tenant != NULL;
     if (memory->tenant)
         memory->tenant->n_gpu_leaving++;
-    front->residency.dead_nbytes += memory->is_counted ? memory->nbytes : 0;
-    front->fleet.gpus_wanted |= holders;
+    core->residency.dead_nbytes += memory->is_counted ? memory->nbytes : 0;
+    core->fleet.gpus_wanted |= holders;
     if (holders == 0) {
         /* The first one's thread closes descriptors, with or without a worker. */
         wharf_list_remove(&memory->link);
-        wharf_list_append(&front->residency.unheld, &memory->link);
-        front->fleet.gpus_wanted |= 1;
+        wharf_list_append(&core->residency.unheld, &memory->link);
+        core->fleet.gpus_wanted |= 1;
     }
     return true;
 }
@@ -253,12 +253,12 @@ enum wharf_gpu_memory_state wharf_gpu_memory_of_job(const struct wharf_job *job,
     return state;
 }
 
-enum wharf_gpu_memory_state wharf_gpu_memory_anywhere(const struct wharf_front *front,
+enum wharf_gpu_memory_state wharf_gpu_memory_anywhere(const struct wharf_core *core,
                                                       const struct wharf_job *job)
 {
     enum wharf_gpu_memory_state best = WHARF_GPU_MEMORY_REFUSED;
 
-    for (uint32_t bits = front->fleet.gpus_up; bits && best != WHARF_GPU_MEMORY_READY;
+    for (uint32_t bits = core->fleet.gpus_up; bits && best != WHARF_GPU_MEMORY_READY;
          bits &= bits - 1) {
         enum wharf_gpu_memory_state state =
             wharf_gpu_memory_of_job(job, (uint32_t)__builtin_ctz(bits));

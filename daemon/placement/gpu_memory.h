@@ -15,7 +15,7 @@
  * Memory that its client has given up stays with the workers, and charged to the tenant, until they
  * have let it go: only then is the entry freed.
  *
- * Guarded by the front lock, but for the descriptor, which never changes.
+ * Guarded by the core lock, but for the descriptor, which never changes.
  */
 #ifndef WHARF_DAEMON_PLACEMENT_GPU_MEMORY_H
 #define WHARF_DAEMON_PLACEMENT_GPU_MEMORY_H
@@ -25,7 +25,7 @@
 
 #include "daemon/core/residency.h"
 
-struct wharf_front;
+struct wharf_core;
 struct wharf_job;
 struct wharf_session;
 
@@ -33,12 +33,12 @@ struct wharf_session;
  * wharf_gpu_memory_new: an entry for memory of a session, by a descriptor that is duplicated.
  * Returns NULL if there is no GPU, or no memory for the entry: then the CPU does without.
  */
-struct wharf_gpu_memory *wharf_gpu_memory_new(struct wharf_front *front,
+struct wharf_gpu_memory *wharf_gpu_memory_new(struct wharf_core *core,
                                               struct wharf_session *session, int fd,
                                               uint64_t nbytes, bool read_only);
 
 /* The same for GPU memory that a client offers by descriptor. */
-struct wharf_gpu_memory *wharf_gpu_memory_new_device(struct wharf_front *front,
+struct wharf_gpu_memory *wharf_gpu_memory_new_device(struct wharf_core *core,
                                                      struct wharf_session *session, int fd,
                                                      uint64_t nbytes);
 
@@ -46,10 +46,10 @@ struct wharf_gpu_memory *wharf_gpu_memory_new_device(struct wharf_front *front,
 struct wharf_gpu_memory *wharf_gpu_memory_new_spare(int fd, uint64_t nbytes);
 
 /* Enters what wharf_gpu_memory_new made. */
-void wharf_gpu_memory_add(struct wharf_front *front, struct wharf_gpu_memory *memory);
+void wharf_gpu_memory_add(struct wharf_core *core, struct wharf_gpu_memory *memory);
 
 /* A spare arena is this session's now. */
-void wharf_gpu_memory_give(struct wharf_front *front, struct wharf_gpu_memory *memory,
+void wharf_gpu_memory_give(struct wharf_core *core, struct wharf_gpu_memory *memory,
                            struct wharf_session *session);
 
 /*
@@ -57,7 +57,7 @@ void wharf_gpu_memory_give(struct wharf_front *front, struct wharf_gpu_memory *m
  * for it, `use`, and returns true, if the worker may still have it, or its descriptor is a
  * device's, which the backend's thread closes; or frees it and returns false.
  */
-bool wharf_gpu_memory_drop(struct wharf_front *front, struct wharf_gpu_memory *memory,
+bool wharf_gpu_memory_drop(struct wharf_core *core, struct wharf_gpu_memory *memory,
                            const struct wharf_use *use);
 
 /* Frees an entry that no worker has.  Returns its descriptor, for the caller to close
@@ -68,15 +68,15 @@ int wharf_gpu_memory_free(struct wharf_gpu_memory *memory);
 uint32_t wharf_gpu_memory_holders(const struct wharf_gpu_memory *memory);
 
 /* Enters a hold's new state, with that GPU: what is pinned is counted. */
-void wharf_gpu_memory_set(struct wharf_front *front, uint32_t gpu, struct wharf_gpu_memory *memory,
+void wharf_gpu_memory_set(struct wharf_core *core, uint32_t gpu, struct wharf_gpu_memory *memory,
                           enum wharf_gpu_memory_state state);
 
 /* A GPU more: all memory is entered in its list. */
-void wharf_gpu_memory_add_gpu(struct wharf_front *front, uint32_t gpu);
+void wharf_gpu_memory_add_gpu(struct wharf_core *core, uint32_t gpu);
 
 /* Of all that a job names, with that GPU's worker; and the best of what those that are up have. */
 enum wharf_gpu_memory_state wharf_gpu_memory_of_job(const struct wharf_job *job, uint32_t gpu);
-enum wharf_gpu_memory_state wharf_gpu_memory_anywhere(const struct wharf_front *front,
+enum wharf_gpu_memory_state wharf_gpu_memory_anywhere(const struct wharf_core *core,
                                                       const struct wharf_job *job);
 
 /* Goes through the memory that a job names, but for its model; an opened batch's, if it is one.

@@ -3,7 +3,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/residency.h"
 
 /* One that was not used for so long makes room for anybody's. */
@@ -15,21 +15,21 @@
 /* Those used longest ago that are looked at for one that can go. */
 #define MOST_LOOKS 1024
 
-void wharf_gpu_models_want(struct wharf_front *front, const struct wharf_job *job)
+void wharf_gpu_models_want(struct wharf_core *core, const struct wharf_job *job)
 {
     struct wharf_gpu_memory *memory = job->model ? job->model->memory : NULL;
 
     if (!memory || (job->session->engine != WHARF_ENGINE_AUTO &&
-                    job->session->engine != front->fleet.gpu_engine))
+                    job->session->engine != core->fleet.gpu_engine))
         return;
-    for (uint32_t bits = front->fleet.gpus_up; bits; bits &= bits - 1) {
+    for (uint32_t bits = core->fleet.gpus_up; bits; bits &= bits - 1) {
         const struct wharf_gpu_hold *hold = &memory->on[__builtin_ctz(bits)];
         bool is_there =
             hold->state == WHARF_GPU_MEMORY_READY || hold->state == WHARF_GPU_MEMORY_ASKED;
         bool is_told =
             memory->wanted_ns > hold->gone_ns && job->taken_ns - memory->wanted_ns < TELL_NS;
         if (!is_there && !is_told)
-            front->fleet.gpus_wanted |= bits & -bits;
+            core->fleet.gpus_wanted |= bits & -bits;
     }
     if (job->taken_ns > memory->wanted_ns)
         memory->wanted_ns = job->taken_ns;

@@ -9,7 +9,7 @@
  * share, or one that nobody has used for a while.  None is let go that a job in flight names.  What
  * the worker did not take is tried again when it is wanted again, after a while.
  *
- * Under the front lock.
+ * Under the core lock.
  */
 #ifndef WHARF_DAEMON_PLACEMENT_GPU_MODELS_H
 #define WHARF_DAEMON_PLACEMENT_GPU_MODELS_H
@@ -19,13 +19,13 @@
 
 #include "daemon/core/residency.h"
 
-struct wharf_front;
+struct wharf_core;
 struct wharf_gpu_view;
 struct wharf_job;
 
 /* A job names a model and is about to be queued: GPUs that do not have it are told that it is
  * wanted, if the session may use them. */
-void wharf_gpu_models_want(struct wharf_front *front, const struct wharf_job *job);
+void wharf_gpu_models_want(struct wharf_core *core, const struct wharf_job *job);
 
 /* An item of a GPU names it. */
 void wharf_gpu_models_use(struct wharf_gpu_view *view, struct wharf_gpu_hold *hold,

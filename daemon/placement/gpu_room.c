@@ -3,8 +3,8 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
-#include "daemon/core/front.h"
 #include "daemon/core/residency.h"
 #include "daemon/placement/gpu_memory.h"
 #include "daemon/placement/gpu_spares.h"
@@ -33,24 +33,24 @@
 
 /* ---- jobs ---------------------------------------------------------------------------------- */
 
-static bool is_for_gpu(const struct wharf_front *front, const struct wharf_job *job)
+static bool is_for_gpu(const struct wharf_core *core, const struct wharf_job *job)
 {
-    return wharf_place_has_gpu(front, job->session->engine) && wharf_place_gpu_codes(front, job) &&
+    return wharf_place_has_gpu(core, job->session->engine) && wharf_place_gpu_codes(core, job) &&
            (job->batch || job->submission.opcode != WHARF_OP_BATCH);
 }
 
-void wharf_gpu_room_want(struct wharf_front *front, const struct wharf_job *job, uint64_t now_ns)
+void wharf_gpu_room_want(struct wharf_core *core, const struct wharf_job *job, uint64_t now_ns)
 {
     struct wharf_gpu_memory *memory;
     uint32_t at = 0;
 
-    if (!is_for_gpu(front, job))
+    if (!is_for_gpu(core, job))
         return;
     while (wharf_gpu_memory_next(job, &at, &memory)) {
         if (!memory || memory->is_device || (memory->is_counted && !memory->is_leaving))
             continue;
         if (now_ns >= memory->wanted_ns + TELL_NS)
-            front->fleet.gpus_wanted |= front->fleet.gpus_up & -front->fleet.gpus_up;
+            core->fleet.gpus_wanted |= core->fleet.gpus_up & -core->fleet.gpus_up;
         if (now_ns > memory->wanted_ns)
             memory->wanted_ns = now_ns;
     }
@@ -86,19 +86,19 @@ bool wharf_gpu_room_end_use(uint32_t gpu, const struct wharf_job *job)
 
 /* What is missing for it, when all that is about to be let go of is gone; below 0: so much is left
  * over. */
-static int64_t missing_nbytes(const struct wharf_front *front,
-                              const struct wharf_gpu_memory *memory, uint64_t going_nbytes)
+static int64_t missing_nbytes(const struct wharf_core *core, const struct wharf_gpu_memory *memory,
+                              uint64_t going_nbytes)
 {
     uint64_t others =
-        front->residency.room.promised_nbytes - (memory->is_promised ? memory->nbytes : 0);
+        core->residency.room.promised_nbytes - (memory->is_promised ? memory->nbytes : 0);
 
-    return (int64_t)(front->residency.pinned_nbytes - going_nbytes + others + memory->nbytes) -
-           (int64_t)front->config.gpu_memory_nbytes;
+    return (int64_t)(core->residency.pinned_nbytes - going_nbytes + others + memory->nbytes) -
+           (int64_t)core->config.gpu_memory_nbytes;
 }
 
-bool wharf_gpu_room_fits(const struct wharf_front *front, const struct wharf_gpu_memory *memory)
+bool wharf_gpu_room_fits(const struct wharf_core *core, const struct wharf_gpu_memory *memory)
 {
-    return memory->is_device || memory->is_counted || missing_nbytes(front, memory, 0) <= 0;
+    return memory->is_device || memory->is_counted || missing_nbytes(core, memory, 0) <= 0;
 }
 
 bool wharf_gpu_room_is_wanted(const struct wharf_gpu_memory *memory, uint64_t now_ns)
@@ -136,12 +136,12 @@ static bool may_be_asked(const struct search *search, const struct wharf_tenant 
            nbytes >= search->own_nbytes;
 }
 
-static struct wharf_gpu_memory *find_victim(const struct wharf_front *front, struct search *search)
+static struct wharf_gpu_memory *find_victim(const struct wharf_core *core, struct search *search)
 {
     uint64_t stay_ns = search->own_nbytes <= search->share_nbytes ? STAY_NS : TURN_NS;
     struct wharf_gpu_memory *unused = NULL, *found = NULL;
 
-    WHARF_LIST_FOR(link, &front->residency.room.tenants)
+    WHARF_LIST_FOR(link, &core->residency.room.tenants)
     {
         const struct wharf_tenant *tenant =
             WHARF_LIST_ENTRY(link, struct wharf_tenant, gpu_pins.link);
@@ -163,13 +163,12 @@ static struct wharf_gpu_memory *find_victim(const struct wharf_front *front, str
 }
 
 /* Whether others have so much that may go sooner or later, besides what goes already. */
-static bool others_have(const struct wharf_front *front, const struct search *search,
-                        int64_t nbytes)
+static bool others_have(const struct wharf_core *core, const struct search *search, int64_t nbytes)
 {
     uint64_t kept =
         search->own_nbytes > search->share_nbytes ? search->own_nbytes : search->share_nbytes;
 
-    WHARF_LIST_FOR(link, &front->residency.room.tenants)
+    WHARF_LIST_FOR(link, &core->residency.room.tenants)
     {
         const struct wharf_tenant *tenant =
             WHARF_LIST_ENTRY(link, struct wharf_tenant, gpu_pins.link);
@@ -181,25 +180,25 @@ static bool others_have(const struct wharf_front *front, const struct search *se
 
 /* Finds some that have so much together, or as many as go at a time, if others can follow when they
  * have gone; false: there are none, and all stay where they are. */
-static bool find_victims(struct wharf_front *front, struct search *search, int64_t missing)
+static bool find_victims(struct wharf_core *core, struct search *search, int64_t missing)
 {
     unsigned n;
 
     for (n = 0; n < MOST_VICTIMS && missing > 0; n++) {
-        struct wharf_gpu_memory *victim = find_victim(front, search);
+        struct wharf_gpu_memory *victim = find_victim(core, search);
         if (!victim)
             break;
         wharf_list_remove(&victim->pin_link);
         wharf_list_append(&search->victims, &victim->pin_link);
-        wharf_pin_set_leaving(front, victim, true);
+        wharf_pin_set_leaving(core, victim, true);
         missing -= (int64_t)victim->nbytes;
     }
-    if (missing <= 0 || (n == MOST_VICTIMS && others_have(front, search, missing)))
+    if (missing <= 0 || (n == MOST_VICTIMS && others_have(core, search, missing)))
         return true;
     while (!wharf_list_is_empty(&search->victims)) {
         struct wharf_gpu_memory *victim =
             WHARF_LIST_ENTRY(search->victims.prev, struct wharf_gpu_memory, pin_link);
-        wharf_pin_set_leaving(front, victim, false);
+        wharf_pin_set_leaving(core, victim, false);
         wharf_list_remove(&victim->pin_link);
         wharf_list_append(victim->tenant->gpu_pins.pins.next, &victim->pin_link);
     }
@@ -207,51 +206,51 @@ static bool find_victims(struct wharf_front *front, struct search *search, int64
 }
 
 /* No GPU takes anything more that names it. */
-static void evict(struct wharf_front *front, struct wharf_gpu_memory *memory)
+static void evict(struct wharf_core *core, struct wharf_gpu_memory *memory)
 {
     wharf_list_remove(&memory->pin_link);
     memory->tenant->stats.n_evicted++;
-    for (uint32_t gpu = 0; gpu < front->fleet.n_gpus; gpu++)
+    for (uint32_t gpu = 0; gpu < core->fleet.n_gpus; gpu++)
         if (memory->on[gpu].state == WHARF_GPU_MEMORY_READY)
-            wharf_gpu_memory_set(front, gpu, memory, WHARF_GPU_MEMORY_LEAVING);
-    front->fleet.gpus_wanted |= wharf_gpu_memory_holders(memory);
+            wharf_gpu_memory_set(core, gpu, memory, WHARF_GPU_MEMORY_LEAVING);
+    core->fleet.gpus_wanted |= wharf_gpu_memory_holders(memory);
 }
 
 /* Of an even share of the budget, by those who would have some of it then. */
-static struct search begin_search(const struct wharf_front *front,
+static struct search begin_search(const struct wharf_core *core,
                                   const struct wharf_gpu_memory *memory, uint64_t now_ns)
 {
     uint64_t staying = staying_nbytes(memory->tenant);
-    uint32_t n = front->residency.room.n_tenants + (memory->tenant->gpu_pins.pinned_nbytes == 0);
+    uint32_t n = core->residency.room.n_tenants + (memory->tenant->gpu_pins.pinned_nbytes == 0);
 
     return (struct search){
         .memory = memory,
         .now_ns = now_ns,
-        .share_nbytes = front->config.gpu_memory_nbytes / n,
+        .share_nbytes = core->config.gpu_memory_nbytes / n,
         .own_nbytes = staying + memory->nbytes,
     };
 }
 
 /* What spares do not give tenants do, or nobody gives anything. */
-static bool make(struct wharf_front *front, struct search *search, int64_t missing)
+static bool make(struct wharf_core *core, struct search *search, int64_t missing)
 {
-    uint64_t spare_nbytes = missing > 0 ? wharf_gpu_spares_pinned(&front->residency.spares) : 0;
+    uint64_t spare_nbytes = missing > 0 ? wharf_gpu_spares_pinned(&core->residency.spares) : 0;
 
-    if (!find_victims(front, search, missing - (int64_t)spare_nbytes))
+    if (!find_victims(core, search, missing - (int64_t)spare_nbytes))
         return false;
     while (!wharf_list_is_empty(&search->victims))
-        evict(front, WHARF_LIST_FIRST(&search->victims, struct wharf_gpu_memory, pin_link));
-    missing = missing_nbytes(front, search->memory,
-                             front->residency.room.leaving_nbytes + front->residency.dead_nbytes);
+        evict(core, WHARF_LIST_FIRST(&search->victims, struct wharf_gpu_memory, pin_link));
+    missing = missing_nbytes(core, search->memory,
+                             core->residency.room.leaving_nbytes + core->residency.dead_nbytes);
     if (missing > 0)
-        wharf_gpu_spares_yield(front, (uint64_t)missing);
+        wharf_gpu_spares_yield(core, (uint64_t)missing);
     return true;
 }
 
-enum wharf_gpu_room_outlook wharf_gpu_room_make(struct wharf_front *front,
+enum wharf_gpu_room_outlook wharf_gpu_room_make(struct wharf_core *core,
                                                 struct wharf_gpu_memory *memory, uint64_t now_ns)
 {
-    uint64_t going_nbytes = front->residency.room.leaving_nbytes + front->residency.dead_nbytes;
+    uint64_t going_nbytes = core->residency.room.leaving_nbytes + core->residency.dead_nbytes;
     struct wharf_gpu_pins *own = memory->tenant ? &memory->tenant->gpu_pins : NULL;
 
     /* A spare is nobody's: it waits until there is room. */
@@ -260,20 +259,20 @@ enum wharf_gpu_room_outlook wharf_gpu_room_make(struct wharf_front *front,
     if (memory->is_promised && going_nbytes > 0)
         return WHARF_GPU_ROOM_SOON;
     /* The budget may have become smaller meanwhile. */
-    wharf_pin_set_promised(front, memory, false);
-    if (memory->nbytes > front->config.gpu_memory_nbytes ||
+    wharf_pin_set_promised(core, memory, false);
+    if (memory->nbytes > core->config.gpu_memory_nbytes ||
         !wharf_gpu_room_is_wanted(memory, now_ns))
         return WHARF_GPU_ROOM_NONE;
     if (now_ns < own->in_vain_ns + TELL_NS && memory->nbytes >= own->in_vain_nbytes)
         return own->is_in_vain_for_now ? WHARF_GPU_ROOM_LATER : WHARF_GPU_ROOM_NONE;
-    struct search search = begin_search(front, memory, now_ns);
+    struct search search = begin_search(core, memory, now_ns);
     wharf_list_init(&search.victims);
-    if (!make(front, &search, missing_nbytes(front, memory, going_nbytes))) {
+    if (!make(core, &search, missing_nbytes(core, memory, going_nbytes))) {
         own->in_vain_ns = now_ns;
         own->in_vain_nbytes = memory->nbytes;
         own->is_in_vain_for_now = search.is_early;
         return search.is_early ? WHARF_GPU_ROOM_LATER : WHARF_GPU_ROOM_NONE;
     }
-    wharf_pin_set_promised(front, memory, true);
+    wharf_pin_set_promised(core, memory, true);
     return WHARF_GPU_ROOM_SOON;
 }

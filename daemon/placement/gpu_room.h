@@ -12,7 +12,7 @@
  * Memory stays pinned for a while before it makes room for others, so that two tenants that want
  * the same room do not spend the GPU's time on that.  Models have their own order (gpu_models.h).
  *
- * Under the front lock.
+ * Under the core lock.
  */
 #ifndef WHARF_DAEMON_PLACEMENT_GPU_ROOM_H
 #define WHARF_DAEMON_PLACEMENT_GPU_ROOM_H
@@ -22,12 +22,12 @@
 
 #include "daemon/core/residency.h"
 
-struct wharf_front;
+struct wharf_core;
 struct wharf_gpu_memory;
 struct wharf_job;
 
 /* A job is queued, or waits: what it names and no GPU has is wanted, if a GPU could run it. */
-void wharf_gpu_room_want(struct wharf_front *front, const struct wharf_job *job, uint64_t now_ns);
+void wharf_gpu_room_want(struct wharf_core *core, const struct wharf_job *job, uint64_t now_ns);
 
 /* A GPU has a piece of the job; or has it no more: whether something that makes room for others can
  * go now. */
@@ -35,7 +35,7 @@ void wharf_gpu_room_use(uint32_t gpu, const struct wharf_job *job, uint64_t now_
 bool wharf_gpu_room_end_use(uint32_t gpu, const struct wharf_job *job);
 
 /* Whether there is room for it; what is counted has its room. */
-bool wharf_gpu_room_fits(const struct wharf_front *front, const struct wharf_gpu_memory *memory);
+bool wharf_gpu_room_fits(const struct wharf_core *core, const struct wharf_gpu_memory *memory);
 
 /* Whether a job waits for it, or ran elsewhere just now since no GPU has it. */
 bool wharf_gpu_room_is_wanted(const struct wharf_gpu_memory *memory, uint64_t now_ns);
@@ -48,7 +48,7 @@ enum wharf_gpu_room_outlook {
 };
 
 /* Has others make room for it, if it is wanted and they have to. */
-enum wharf_gpu_room_outlook wharf_gpu_room_make(struct wharf_front *front,
+enum wharf_gpu_room_outlook wharf_gpu_room_make(struct wharf_core *core,
                                                 struct wharf_gpu_memory *memory, uint64_t now_ns);
 
 #endif

@@ -5,16 +5,16 @@
 
 #include "daemon/base/config.h"
 #include "daemon/base/list.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/residency.h"
 #include "daemon/placement/gpu_memory.h"
 
 /* Of each size: so many sessions can begin at about the same time. */
 #define SPARES_OF_SIZE 2
 
-uint32_t wharf_gpu_spares_maker(const struct wharf_front *front)
+uint32_t wharf_gpu_spares_maker(const struct wharf_core *core)
 {
-    return front->fleet.gpus_up & -front->fleet.gpus_up;
+    return core->fleet.gpus_up & -core->fleet.gpus_up;
 }
 
 /* ---- taking -------------------------------------------------------------------------------- */
@@ -51,15 +51,15 @@ static struct wharf_gpu_spare *find(struct wharf_gpu_spares *spares, uint64_t nb
     return NULL;
 }
 
-bool wharf_gpu_spares_take(struct wharf_front *front, uint64_t nbytes,
+bool wharf_gpu_spares_take(struct wharf_core *core, uint64_t nbytes,
                            struct wharf_segment *ret_segment, struct wharf_gpu_memory **ret_memory)
 {
-    struct wharf_gpu_spares *spares = &front->residency.spares;
+    struct wharf_gpu_spares *spares = &core->residency.spares;
 
-    if (front->fleet.n_gpus == 0 || nbytes == 0)
+    if (core->fleet.n_gpus == 0 || nbytes == 0)
         return false;
     remember(spares, nbytes);
-    front->fleet.gpus_wanted |= wharf_gpu_spares_maker(front);
+    core->fleet.gpus_wanted |= wharf_gpu_spares_maker(core);
     struct wharf_gpu_spare *spare = find(spares, nbytes);
     if (!spare)
         return false;
@@ -102,25 +102,25 @@ static bool is_remembered(const struct wharf_gpu_spares *spares, uint64_t nbytes
 }
 
 /* Its memory is let go of as that of a session is; it is freed later, without the lock. */
-static void give_up(struct wharf_front *front, struct wharf_gpu_spare *spare)
+static void give_up(struct wharf_core *core, struct wharf_gpu_spare *spare)
 {
     wharf_list_remove(&spare->link);
-    wharf_list_append(&front->residency.spares.unwanted, &spare->link);
-    front->residency.spares.nbytes -= spare->segment.nbytes;
-    wharf_gpu_memory_drop(front, spare->memory, &(struct wharf_use){.n_jobs = 0});
+    wharf_list_append(&core->residency.spares.unwanted, &spare->link);
+    core->residency.spares.nbytes -= spare->segment.nbytes;
+    wharf_gpu_memory_drop(core, spare->memory, &(struct wharf_use){.n_jobs = 0});
     spare->memory = NULL;
-    front->fleet.gpus_wanted |= wharf_gpu_spares_maker(front);
+    core->fleet.gpus_wanted |= wharf_gpu_spares_maker(core);
 }
 
 /* One of a size that nobody has asked for lately; whether there was one. */
-static bool give_up_stale(struct wharf_front *front)
+static bool give_up_stale(struct wharf_core *core)
 {
-    WHARF_LIST_FOR(link, &front->residency.spares.list)
+    WHARF_LIST_FOR(link, &core->residency.spares.list)
     {
         struct wharf_gpu_spare *spare = WHARF_LIST_ENTRY(link, struct wharf_gpu_spare, link);
-        if (is_remembered(&front->residency.spares, spare->segment.nbytes))
+        if (is_remembered(&core->residency.spares, spare->segment.nbytes))
             continue;
-        give_up(front, spare);
+        give_up(core, spare);
         return true;
     }
     return false;
@@ -139,9 +139,9 @@ uint64_t wharf_gpu_spares_pinned(const struct wharf_gpu_spares *spares)
     return nbytes;
 }
 
-void wharf_gpu_spares_yield(struct wharf_front *front, uint64_t nbytes)
+void wharf_gpu_spares_yield(struct wharf_core *core, uint64_t nbytes)
 {
-    WHARF_LIST_FOR(link, &front->residency.spares.list)
+    WHARF_LIST_FOR(link, &core->residency.spares.list)
     {
         struct wharf_gpu_spare *spare = WHARF_LIST_ENTRY(link, struct wharf_gpu_spare, link);
         uint64_t own_nbytes = spare->memory->nbytes;
@@ -149,33 +149,32 @@ void wharf_gpu_spares_yield(struct wharf_front *front, uint64_t nbytes)
             return;
         if (!spare->memory->is_counted)
             continue;
-        give_up(front, spare);
+        give_up(core, spare);
         nbytes -= own_nbytes < nbytes ? own_nbytes : nbytes;
     }
 }
 
 /* Room for more of them in the budget, which they do not take from others. */
-static uint64_t room(const struct wharf_front *front)
+static uint64_t room(const struct wharf_core *core)
 {
-    const struct wharf_gpu_spares *spares = &front->residency.spares;
-    uint64_t budget = front->config.gpu_memory_nbytes;
-    uint64_t taken = front->residency.pinned_nbytes + front->residency.room.promised_nbytes +
+    const struct wharf_gpu_spares *spares = &core->residency.spares;
+    uint64_t budget = core->config.gpu_memory_nbytes;
+    uint64_t taken = core->residency.pinned_nbytes + core->residency.room.promised_nbytes +
                      spares->nbytes - wharf_gpu_spares_pinned(spares);
 
     return taken < budget ? budget - taken : 0;
 }
 
-uint64_t wharf_gpu_spares_choose(struct wharf_front *front, bool *ret_gave_up)
+uint64_t wharf_gpu_spares_choose(struct wharf_core *core, bool *ret_gave_up)
 {
-    uint64_t most = front->config.gpu_spare_nbytes;
-    uint64_t left =
-        front->residency.spares.nbytes < most ? most - front->residency.spares.nbytes : 0;
-    uint64_t left_room = room(front);
-    uint64_t nbytes = missing(&front->residency.spares, left < left_room ? left : left_room);
+    uint64_t most = core->config.gpu_spare_nbytes;
+    uint64_t left = core->residency.spares.nbytes < most ? most - core->residency.spares.nbytes : 0;
+    uint64_t left_room = room(core);
+    uint64_t nbytes = missing(&core->residency.spares, left < left_room ? left : left_room);
 
     *ret_gave_up = nbytes == 0 &&
-                   missing(&front->residency.spares, most < left_room ? most : left_room) &&
-                   give_up_stale(front);
+                   missing(&core->residency.spares, most < left_room ? most : left_room) &&
+                   give_up_stale(core);
     return nbytes;
 }
 

@@ -2,9 +2,9 @@
 #include "daemon/placement/place.h"
 
 #include "daemon/base/list.h"
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/estimate.h"
-#include "daemon/core/front.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/residency.h"
 #include "daemon/core/stats.h"
@@ -18,39 +18,38 @@
 
 /* ---- numbers ------------------------------------------------------------------------------- */
 
-static uint32_t n_of_own(const struct wharf_front *front, uint32_t gpu)
+static uint32_t n_of_own(const struct wharf_core *core, uint32_t gpu)
 {
-    return front->sched[WHARF_POOL_OWN + gpu].n_queued;
+    return core->sched[WHARF_POOL_OWN + gpu].n_queued;
 }
 
-uint32_t wharf_place_n_tenants(const struct wharf_front *front)
+uint32_t wharf_place_n_tenants(const struct wharf_core *core)
 {
     uint32_t n = 0;
 
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
-        n += wharf_sched_n_tenants(&front->sched[i], WHARF_LANE_NORMAL);
+        n += wharf_sched_n_tenants(&core->sched[i], WHARF_LANE_NORMAL);
     return n;
 }
 
-bool wharf_place_wants_gpu(const struct wharf_front *front, uint32_t gpu)
+bool wharf_place_wants_gpu(const struct wharf_core *core, uint32_t gpu)
 {
-    if (front->fleet.gpus_wanted >> gpu & 1)
+    if (core->fleet.gpus_wanted >> gpu & 1)
         return true;
-    return wharf_place_is_up(front, gpu) &&
-           (front->sched[WHARF_POOL_GPU].n_queued > 0 || n_of_own(front, gpu) > 0 ||
-            (front->sched[WHARF_POOL_LARGE].n_queued > 0 &&
-             wharf_place_may_take_large(front, gpu)));
+    return wharf_place_is_up(core, gpu) &&
+           (core->sched[WHARF_POOL_GPU].n_queued > 0 || n_of_own(core, gpu) > 0 ||
+            (core->sched[WHARF_POOL_LARGE].n_queued > 0 && wharf_place_may_take_large(core, gpu)));
 }
 
-bool wharf_place_may_take_large(const struct wharf_front *front, uint32_t gpu)
+bool wharf_place_may_take_large(const struct wharf_core *core, uint32_t gpu)
 {
-    const struct wharf_gpu_view *own = &front->fleet.gpus[gpu];
+    const struct wharf_gpu_view *own = &core->fleet.gpus[gpu];
     bool is_elsewhere = false;
 
     if (own->n_large > 0)
         return own->n_large_free > 0;
-    for (uint32_t i = 0; i < front->fleet.n_gpus; i++)
-        is_elsewhere |= wharf_place_is_up(front, i) && front->fleet.gpus[i].n_large > 0;
+    for (uint32_t i = 0; i < core->fleet.n_gpus; i++)
+        is_elsewhere |= wharf_place_is_up(core, i) && core->fleet.gpus[i].n_large > 0;
     return !is_elsewhere;
 }
 
@@ -58,36 +57,35 @@ bool wharf_place_may_take_large(const struct wharf_front *front, uint32_t gpu)
  * GPUs that something is wanted of or whose own jobs wait; and one for jobs of all GPUs, if no GPU
  * that is awake can take more.  Those that are awake look by themselves.
  */
-uint32_t wharf_place_gpus_to_wake(const struct wharf_front *front)
+uint32_t wharf_place_gpus_to_wake(const struct wharf_core *core)
 {
-    uint32_t wanted = front->fleet.gpus_wanted, can_take = 0, can_take_large = 0;
+    uint32_t wanted = core->fleet.gpus_wanted, can_take = 0, can_take_large = 0;
 
-    for (uint32_t bits = front->fleet.gpus_up; bits; bits &= bits - 1) {
+    for (uint32_t bits = core->fleet.gpus_up; bits; bits &= bits - 1) {
         uint32_t gpu = (uint32_t)__builtin_ctz(bits);
-        wanted |= (uint32_t)(n_of_own(front, gpu) > 0) << gpu;
-        if (!front->fleet.gpus[gpu].is_alone && wharf_place_gpu_has_room(front, gpu))
+        wanted |= (uint32_t)(n_of_own(core, gpu) > 0) << gpu;
+        if (!core->fleet.gpus[gpu].is_alone && wharf_place_gpu_has_room(core, gpu))
             can_take |= 1u << gpu;
-        if (wharf_place_may_take_large(front, gpu))
+        if (wharf_place_may_take_large(core, gpu))
             can_take_large |= 1u << gpu;
     }
-    if (front->sched[WHARF_POOL_GPU].n_queued > 0 && !(can_take & ~front->fleet.gpus_asleep))
+    if (core->sched[WHARF_POOL_GPU].n_queued > 0 && !(can_take & ~core->fleet.gpus_asleep))
         wanted |= can_take & -can_take;
-    if (front->sched[WHARF_POOL_LARGE].n_queued > 0 &&
-        !(can_take_large & ~front->fleet.gpus_asleep))
+    if (core->sched[WHARF_POOL_LARGE].n_queued > 0 && !(can_take_large & ~core->fleet.gpus_asleep))
         wanted |= can_take_large & -can_take_large;
-    return wanted & front->fleet.gpus_asleep;
+    return wanted & core->fleet.gpus_asleep;
 }
 
 /* ---- which pool ---------------------------------------------------------------------------- */
 
-static bool is_small_enough(const struct wharf_front *front, const struct wharf_job *job)
+static bool is_small_enough(const struct wharf_core *core, const struct wharf_job *job)
 {
-    uint64_t most = front->config.gpu_chunk_nbytes;
+    uint64_t most = core->config.gpu_chunk_nbytes;
 
     if (job->batch)
         return job->batch->max_chunk_nbytes <= most;
     return (job->submission.src_nbytes <= most && job->submission.dst_nbytes <= most) ||
-           wharf_parts_can_do(front, job);
+           wharf_parts_can_do(core, job);
 }
 
 static enum wharf_pool cpu_because(enum wharf_placement why, enum wharf_placement *ret_why)
@@ -106,13 +104,13 @@ static bool is_banned(const struct wharf_job *job)
  * A job for GPU memory waits for the GPU whose memory it is, or is the CPU's, which refuses it
  * (wharf_place_refusal).
  */
-static enum wharf_pool choose_for_gpu_memory(const struct wharf_front *front,
+static enum wharf_pool choose_for_gpu_memory(const struct wharf_core *core,
                                              const struct wharf_job *job,
                                              enum wharf_placement *ret_why)
 {
     uint32_t owners = wharf_gpu_memory_owners(job);
     uint32_t owner = (uint32_t)__builtin_ctz(owners);
-    const struct wharf_gpu_view *gpu = &front->fleet.gpus[owner];
+    const struct wharf_gpu_view *gpu = &core->fleet.gpus[owner];
 
     if (owners & (owners - 1))
         return cpu_because(WHARF_PLACED_SEVERAL_GPUS, ret_why);
@@ -121,11 +119,11 @@ static enum wharf_pool choose_for_gpu_memory(const struct wharf_front *front,
     if (is_banned(job))
         return cpu_because(WHARF_PLACED_BANNED, ret_why);
     *ret_why = WHARF_PLACED_GPU_MEMORY;
-    if (!wharf_place_is_up(front, owner))
+    if (!wharf_place_is_up(core, owner))
         return WHARF_POOL_NONE;
-    if (!wharf_place_gpu_codes(front, job))
+    if (!wharf_place_gpu_codes(core, job))
         return cpu_because(WHARF_PLACED_CODEC, ret_why);
-    bool is_large = !is_small_enough(front, job);
+    bool is_large = !is_small_enough(core, job);
     if (is_large && gpu->n_large == 0)
         return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
     enum wharf_gpu_memory_state state = wharf_gpu_memory_of_job(job, owner);
@@ -136,21 +134,20 @@ static enum wharf_pool choose_for_gpu_memory(const struct wharf_front *front,
     return is_large ? WHARF_POOL_LARGE : WHARF_POOL_OWN + owner;
 }
 
-bool wharf_place_is_refused(const struct wharf_front *front, const struct wharf_job *job)
+bool wharf_place_is_refused(const struct wharf_core *core, const struct wharf_job *job)
 {
     /* Not by the job's last placement: a batch is placed anew while its slices run. */
-    uint64_t codecs = __atomic_load_n(&front->fleet.gpu_codecs, __ATOMIC_RELAXED);
-    uint32_t engine = __atomic_load_n(&front->fleet.gpu_engine, __ATOMIC_RELAXED);
+    uint64_t codecs = __atomic_load_n(&core->fleet.gpu_codecs, __ATOMIC_RELAXED);
+    uint32_t engine = __atomic_load_n(&core->fleet.gpu_engine, __ATOMIC_RELAXED);
 
     return job->session->engine == engine && engine != WHARF_ENGINE_AUTO && codecs &&
            (wharf_job_compresses(job) || !(codecs >> job->submission.codec & 1));
 }
 
-struct wharf_outcome wharf_place_refusal(const struct wharf_front *front,
-                                         const struct wharf_job *job)
+struct wharf_outcome wharf_place_refusal(const struct wharf_core *core, const struct wharf_job *job)
 {
-    switch (wharf_place_is_refused(front, job) ? WHARF_PLACED_CODEC
-                                               : __atomic_load_n(&job->why, __ATOMIC_RELAXED)) {
+    switch (wharf_place_is_refused(core, job) ? WHARF_PLACED_CODEC
+                                              : __atomic_load_n(&job->why, __ATOMIC_RELAXED)) {
     case WHARF_PLACED_SEVERAL_GPUS:
         return (struct wharf_outcome){.result = WHARF_BAD_REQUEST,
                                       .reason = WHARF_REASON_REQUEST_REGION};
@@ -174,44 +171,44 @@ static bool is_decoded(const struct wharf_job *job)
 
 /* Why is left alone for what is not decoded, and for pool ANY: that is decided when the job is
  * picked. */
-static enum wharf_pool choose_why(const struct wharf_front *front, const struct wharf_job *job,
+static enum wharf_pool choose_why(const struct wharf_core *core, const struct wharf_job *job,
                                   enum wharf_placement *ret_why)
 {
     const struct wharf_session *session = job->session;
-    bool is_forced = session->engine == front->fleet.gpu_engine;
+    bool is_forced = session->engine == core->fleet.gpu_engine;
 
     if (!is_decoded(job))
         return WHARF_POOL_CPU;
     if (session->engine == WHARF_ENGINE_CPU || session->engine == WHARF_ENGINE_REFERENCE)
         return cpu_because(WHARF_PLACED_CPU_ASKED, ret_why);
     if (wharf_place_needs_gpu(job))
-        return choose_for_gpu_memory(front, job, ret_why);
-    if (!wharf_place_has_gpu(front, session->engine))
+        return choose_for_gpu_memory(core, job, ret_why);
+    if (!wharf_place_has_gpu(core, session->engine))
         return cpu_because(WHARF_PLACED_NO_GPU, ret_why);
     if (is_banned(job))
         return cpu_because(WHARF_PLACED_BANNED, ret_why);
     /* If the session wants the GPU alone, the CPU refuses it (wharf_place_is_refused). */
-    if (!wharf_place_gpu_codes(front, job))
+    if (!wharf_place_gpu_codes(core, job))
         return cpu_because(WHARF_PLACED_CODEC, ret_why);
-    enum wharf_gpu_memory_state state = wharf_gpu_memory_anywhere(front, job);
+    enum wharf_gpu_memory_state state = wharf_gpu_memory_anywhere(core, job);
     if (is_forced) {
         *ret_why = WHARF_PLACED_GPU_ASKED;
         if (state != WHARF_GPU_MEMORY_READY && state != WHARF_GPU_MEMORY_REFUSED)
             return WHARF_POOL_NONE;
-        return is_small_enough(front, job) ? WHARF_POOL_GPU : WHARF_POOL_LARGE;
+        return is_small_enough(core, job) ? WHARF_POOL_GPU : WHARF_POOL_LARGE;
     }
-    if (!is_small_enough(front, job))
+    if (!is_small_enough(core, job))
         return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
     if (state != WHARF_GPU_MEMORY_READY)
         return cpu_because(WHARF_PLACED_NOT_PINNED, ret_why);
     return WHARF_POOL_ANY;
 }
 
-enum wharf_pool wharf_place_pool_of(const struct wharf_front *front, const struct wharf_job *job)
+enum wharf_pool wharf_place_pool_of(const struct wharf_core *core, const struct wharf_job *job)
 {
     enum wharf_placement why;
 
-    return choose_why(front, job, &why);
+    return choose_why(core, job, &why);
 }
 
 /* ---- queues -------------------------------------------------------------------------------- */
@@ -227,73 +224,73 @@ static uint64_t backlog_of(const struct wharf_job *job)
     return wharf_estimate_ns(wharf_job_estimates(job), job->submission.codec, nbytes, 0);
 }
 
-static void place(struct wharf_front *front, struct wharf_job *job, bool at_front)
+static void place(struct wharf_core *core, struct wharf_job *job, bool at_front)
 {
     enum wharf_placement why = WHARF_PLACED_CPU_SOONER;
 
-    wharf_gpu_models_want(front, job);
-    wharf_gpu_room_want(front, job, job->taken_ns);
-    enum wharf_pool pool = choose_why(front, job, &why);
+    wharf_gpu_models_want(core, job);
+    wharf_gpu_room_want(core, job, job->taken_ns);
+    enum wharf_pool pool = choose_why(core, job, &why);
 
     job->pool = (uint8_t)pool;
     __atomic_store_n(&job->why, (uint8_t)why, __ATOMIC_RELAXED);
     if (job->pool == WHARF_POOL_NONE) {
         wharf_list_append(&job->session->placing.waiting, &job->link);
-        front->n_waiting++;
+        core->n_waiting++;
         return;
     }
     job->backlog_ns = backlog_of(job);
     if (at_front)
-        wharf_sched_push_front(&front->sched[pool], job);
+        wharf_sched_push_front(&core->sched[pool], job);
     else
-        wharf_sched_push(&front->sched[pool], job);
+        wharf_sched_push(&core->sched[pool], job);
     struct wharf_offer best;
     if (pool == WHARF_POOL_ANY &&
-        wharf_offer_wins(front, job, wharf_offer_before_ns(front, job), &best))
-        front->fleet.gpus_wanted |= 1u << best.gpu;
+        wharf_offer_wins(core, job, wharf_offer_before_ns(core, job), &best))
+        core->fleet.gpus_wanted |= 1u << best.gpu;
     else if (pool == WHARF_POOL_CPU || pool == WHARF_POOL_ANY)
-        front->nothing_fits = false;
+        core->nothing_fits = false;
 }
 
-void wharf_place_push(struct wharf_front *front, struct wharf_job *job, bool at_front)
+void wharf_place_push(struct wharf_core *core, struct wharf_job *job, bool at_front)
 {
     struct wharf_session *session = job->session;
 
     if (at_front || wharf_list_is_empty(&session->placing.due)) {
-        place(front, job, at_front);
+        place(core, job, at_front);
         return;
     }
     /* Those before it come first. */
     job->pool = WHARF_POOL_NONE;
     wharf_list_append(&session->placing.due, &job->link);
-    front->n_waiting++;
+    core->n_waiting++;
 }
 
-void wharf_place_remove(struct wharf_front *front, struct wharf_job *job)
+void wharf_place_remove(struct wharf_core *core, struct wharf_job *job)
 {
     if (job->pool == WHARF_POOL_NONE) {
         wharf_list_remove(&job->link);
-        front->n_waiting--;
+        core->n_waiting--;
         return;
     }
-    wharf_sched_remove(&front->sched[job->pool], job);
+    wharf_sched_remove(&core->sched[job->pool], job);
 }
 
-static void drop(struct wharf_front *front, struct wharf_list *jobs)
+static void drop(struct wharf_core *core, struct wharf_list *jobs)
 {
     while (!wharf_list_is_empty(jobs)) {
         wharf_list_remove(jobs->next);
-        front->n_waiting--;
+        core->n_waiting--;
     }
 }
 
-void wharf_place_drop(struct wharf_front *front, struct wharf_session *session)
+void wharf_place_drop(struct wharf_core *core, struct wharf_session *session)
 {
-    drop(front, &session->placing.waiting);
-    drop(front, &session->placing.due);
+    drop(core, &session->placing.waiting);
+    drop(core, &session->placing.due);
     wharf_list_remove(&session->placing.due_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
-        wharf_sched_drop(&front->sched[i], session);
+        wharf_sched_drop(&core->sched[i], session);
 }
 
 /* ---- jobs that waited ---------------------------------------------------------------------- */
@@ -301,35 +298,35 @@ void wharf_place_drop(struct wharf_front *front, struct wharf_session *session)
 /* Jobs that are placed anew under one hold of the lock, at some 300 ns each. */
 #define MOST_PLACED 64
 
-void wharf_place_look_again(struct wharf_front *front, struct wharf_session *session)
+void wharf_place_look_again(struct wharf_core *core, struct wharf_session *session)
 {
     /* Those that were looked at since the last time came before those that were not. */
     wharf_list_splice(&session->placing.waiting, &session->placing.due);
     wharf_list_splice(&session->placing.due, &session->placing.waiting);
     if (!wharf_list_is_empty(&session->placing.due) &&
         !wharf_list_is_linked(&session->placing.due_link))
-        wharf_list_append(&front->due, &session->placing.due_link);
+        wharf_list_append(&core->due, &session->placing.due_link);
 }
 
 /* One job of the session whose turn it is. */
-static void place_next(struct wharf_front *front)
+static void place_next(struct wharf_core *core)
 {
     struct wharf_session *session =
-        WHARF_LIST_FIRST(&front->due, struct wharf_session, placing.due_link);
+        WHARF_LIST_FIRST(&core->due, struct wharf_session, placing.due_link);
     struct wharf_job *job = WHARF_LIST_FIRST(&session->placing.due, struct wharf_job, link);
 
     /* None: it was cancelled. */
     if (job) {
-        wharf_place_remove(front, job);
-        place(front, job, false);
+        wharf_place_remove(core, job);
+        place(core, job, false);
     }
     wharf_list_remove(&session->placing.due_link);
     if (!wharf_list_is_empty(&session->placing.due))
-        wharf_list_append(&front->due, &session->placing.due_link);
+        wharf_list_append(&core->due, &session->placing.due_link);
 }
 
-void wharf_place_due(struct wharf_front *front)
+void wharf_place_due(struct wharf_core *core)
 {
-    for (unsigned n = 0; n < MOST_PLACED && !wharf_list_is_empty(&front->due); n++)
-        place_next(front);
+    for (unsigned n = 0; n < MOST_PLACED && !wharf_list_is_empty(&core->due); n++)
+        place_next(core);
 }

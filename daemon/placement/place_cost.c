@@ -2,12 +2,12 @@
 #include "daemon/placement/place_cost.h"
 
 #include "daemon/base/clock.h"
+#include "daemon/core/core.h"
 #include "daemon/core/estimate.h"
-#include "daemon/core/front.h"
+#include "daemon/core/gpu_latency.h"
 #include "daemon/core/queues.h"
+#include "daemon/core/rate_probe.h"
 #include "daemon/core/session.h"
-#include "daemon/core/trial.h"
-#include "daemon/core/trip.h"
 #include "kernels/device_batch.h"
 
 uint64_t wharf_place_warp_ns(uint32_t gpu, const struct wharf_job *job, uint64_t in_nbytes,
@@ -52,14 +52,14 @@ uint64_t wharf_place_flow_ns(const struct wharf_gpu_view *gpu, uint64_t nbytes)
 
 /* What is in flight when a piece comes and goes, divided by the time that it is there without being
  * decoded, is what passes, or less than could. */
-static void learn_flow(struct wharf_gpu_view *gpu, const struct wharf_gpu_trip *trip)
+static void learn_flow(struct wharf_gpu_view *gpu, const struct wharf_gpu_round *round)
 {
-    uint64_t own_ns = gpu->latency_ns + trip->decode_ns;
-    uint64_t way_ns = trip->elapsed_ns > own_ns ? trip->elapsed_ns - own_ns : 0;
+    uint64_t own_ns = gpu->latency_ns + round->decode_ns;
+    uint64_t way_ns = round->elapsed_ns > own_ns ? round->elapsed_ns - own_ns : 0;
 
-    if (trip->nbytes < LEAST_FLOW_NBYTES || way_ns > WHARF_NS_PER_S)
+    if (round->nbytes < LEAST_FLOW_NBYTES || way_ns > WHARF_NS_PER_S)
         return;
-    uint64_t ps = way_ns * 1000 / (trip->nbytes / 1024);
+    uint64_t ps = way_ns * 1000 / (round->nbytes / 1024);
     ps = ps < LEAST_FLOW_PS_PER_KIB ? LEAST_FLOW_PS_PER_KIB : ps;
     ps = ps > MOST_FLOW_PS_PER_KIB ? MOST_FLOW_PS_PER_KIB : ps;
     if (!gpu->flow_ps_per_kib)
@@ -70,57 +70,58 @@ static void learn_flow(struct wharf_gpu_view *gpu, const struct wharf_gpu_trip *
         gpu->flow_ps_per_kib += (ps - gpu->flow_ps_per_kib + 15) / 16;
 }
 
-static struct wharf_trips *trips_of(const struct wharf_gpu_view *gpu, const struct wharf_job *job)
+static struct wharf_gpu_latencies *latencies_of(const struct wharf_gpu_view *gpu,
+                                                const struct wharf_job *job)
 {
-    return &job->session->tenant->gpu_costs[gpu->number].trips;
+    return &job->session->tenant->gpu_costs[gpu->number].latencies;
 }
 
 /* Warps that wait for each other's bytes take longer for theirs: that is not a price of the data,
  * and is left to what is learnt of the way. */
-void wharf_place_learn_trip(struct wharf_gpu_view *gpu, struct wharf_piece *piece,
-                            const struct wharf_gpu_trip *trip)
+void wharf_place_learn_latency(struct wharf_gpu_view *gpu, struct wharf_piece *piece,
+                               const struct wharf_gpu_round *round)
 {
-    uint64_t flow_ns = wharf_place_flow_ns(gpu, trip->nbytes);
+    uint64_t flow_ns = wharf_place_flow_ns(gpu, round->nbytes);
 
     piece->is_crowded =
-        piece->warp_ns > trip->estimate_ns && piece->warp_ns / piece->n_chunks < 2 * flow_ns;
-    learn_flow(gpu, trip);
+        piece->warp_ns > round->estimate_ns && piece->warp_ns / piece->n_chunks < 2 * flow_ns;
+    learn_flow(gpu, round);
     piece->gpu = (uint8_t)gpu->number;
     if (!piece->job->stopped && !wharf_place_needs_gpu(piece->job))
-        wharf_trips_learn(trips_of(gpu, piece->job), piece->job->submission.codec,
-                          (piece->source_nbytes + piece->capacity_nbytes) / piece->n_chunks,
-                          trip->n_there, trip->elapsed_ns);
+        wharf_gpu_latencies_learn(latencies_of(gpu, piece->job), piece->job->submission.codec,
+                                  (piece->source_nbytes + piece->capacity_nbytes) / piece->n_chunks,
+                                  round->n_there, round->elapsed_ns);
 }
 
 void wharf_place_learn_too_long(const struct wharf_gpu_view *gpu, const struct wharf_job *job,
-                                const struct wharf_gpu_trip *trip)
+                                const struct wharf_gpu_round *round)
 {
     uint64_t nbytes = job->batch ? job->batch->total_nbytes / job->batch->n_chunks
                                  : job->submission.src_nbytes + job->submission.dst_nbytes;
 
-    wharf_trips_learn(trips_of(gpu, job), job->submission.codec, nbytes, trip->n_there,
-                      trip->elapsed_ns);
+    wharf_gpu_latencies_learn(latencies_of(gpu, job), job->submission.codec, nbytes, round->n_there,
+                              round->elapsed_ns);
 }
 
 /* What the CPU's threads pass at most of a tenant's chunks of a codec, KiB a second. */
-static uint64_t cpu_rate(const struct wharf_front *front, const struct wharf_tenant *tenant,
+static uint64_t cpu_rate(const struct wharf_core *core, const struct wharf_tenant *tenant,
                          uint32_t codec)
 {
-    return front->workers.n_workers * (uint64_t)WHARF_NS_PER_S /
+    return core->workers.n_workers * (uint64_t)WHARF_NS_PER_S /
            tenant->estimates.mean_ns_per_kib[codec];
 }
 
-void wharf_place_learn(struct wharf_front *front, const struct wharf_piece *piece, uint64_t took_ns)
+void wharf_place_learn(struct wharf_core *core, const struct wharf_piece *piece, uint64_t took_ns)
 {
     const struct wharf_job *job = piece->job;
     struct wharf_tenant *tenant = job->session->tenant;
     uint32_t codec = job->submission.codec;
 
     if (piece->pool == WHARF_POOL_ANY)
-        wharf_trial_count(&tenant->trials[codec], piece->ended_ns, piece->n_chunks,
-                          piece->source_nbytes + piece->capacity_nbytes,
-                          piece->n_chunks * (piece->ended_ns - job->taken_ns),
-                          front->fleet.gpus_up != 0, cpu_rate(front, tenant, codec));
+        wharf_rate_probe_count(&tenant->probes[codec], piece->ended_ns, piece->n_chunks,
+                               piece->source_nbytes + piece->capacity_nbytes,
+                               piece->n_chunks * (piece->ended_ns - job->taken_ns),
+                               core->fleet.gpus_up != 0, cpu_rate(core, tenant, codec));
     /* What was stopped half-way tells nothing. */
     if (!job->stopped && !piece->is_crowded)
         wharf_estimates_learn(piece->warp_ns ? &tenant->gpu_costs[piece->gpu].warps
@@ -154,9 +155,9 @@ static uint64_t wait_ns(const struct wharf_gpu_view *gpu)
 }
 
 /* Not by what passed of late: that is little where little was handed over. */
-bool wharf_place_gpu_has_room(const struct wharf_front *front, uint32_t gpu)
+bool wharf_place_gpu_has_room(const struct wharf_core *core, uint32_t gpu)
 {
-    return wait_of(&front->fleet.gpus[gpu], START_FLOW_PS_PER_KIB) <= front->config.gpu_ahead_ns;
+    return wait_of(&core->fleet.gpus[gpu], START_FLOW_PS_PER_KIB) <= core->config.gpu_ahead_ns;
 }
 
 /* ---- what a job takes next ------------------------------------------------------------------ */
@@ -176,14 +177,14 @@ struct wharf_next_chunk wharf_place_next_chunk(const struct wharf_job *job)
     return next;
 }
 
-uint64_t wharf_place_trip_ns(const struct wharf_gpu_view *gpu, const struct wharf_job *job,
-                             const struct wharf_next_chunk *next)
+uint64_t wharf_place_latency_ns(const struct wharf_gpu_view *gpu, const struct wharf_job *job,
+                                const struct wharf_next_chunk *next)
 {
     const struct wharf_gpu_costs *costs = &job->session->tenant->gpu_costs[gpu->number];
     uint32_t codec = job->submission.codec;
     bool is_known;
-    uint64_t ns = wharf_trip_ns(&costs->trips, codec, next->in_nbytes + next->out_nbytes,
-                                gpu->n_in_flight + 1, &is_known);
+    uint64_t ns = wharf_gpu_latency_ns(&costs->latencies, codec, next->in_nbytes + next->out_nbytes,
+                                       gpu->n_in_flight + 1, &is_known);
 
     if (is_known)
         return ns;

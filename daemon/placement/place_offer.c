@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/placement/place_offer.h"
 
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
-#include "daemon/core/front.h"
 #include "daemon/core/job.h"
 #include "daemon/core/queues.h"
+#include "daemon/core/rate_probe.h"
 #include "daemon/core/residency.h"
 #include "daemon/core/stats.h"
-#include "daemon/core/trial.h"
 #include "daemon/placement/gpu_memory.h"
 #include "daemon/placement/place_cost.h"
 #include "encoders/codec.h"
@@ -45,41 +45,40 @@ static uint32_t n_elsewhere(const struct wharf_job *job, uint32_t gpu)
 }
 
 /* False: its worker cannot take the job now. */
-static bool offer_of(const struct wharf_front *front, const struct wharf_job *job, uint32_t gpu,
+static bool offer_of(const struct wharf_core *core, const struct wharf_job *job, uint32_t gpu,
                      const struct wharf_next_chunk *next, struct wharf_offer *ret_offer)
 {
-    const struct wharf_gpu_view *view = &front->fleet.gpus[gpu];
+    const struct wharf_gpu_view *view = &core->fleet.gpus[gpu];
 
-    if (!wharf_place_is_up(front, gpu) || view->is_alone ||
+    if (!wharf_place_is_up(core, gpu) || view->is_alone ||
         wharf_gpu_memory_of_job(job, gpu) != WHARF_GPU_MEMORY_READY)
         return false;
     *ret_offer = (struct wharf_offer){
         .gpu = gpu,
         .n_in_flight = view->n_in_flight,
-        .ns = wharf_place_trip_ns(view, job, next),
+        .ns = wharf_place_latency_ns(view, job, next),
         .is_to_learn = n_elsewhere(job, gpu) >= TRY_AFTER,
     };
     return true;
 }
 
 /* Of those that are to learn, only what has room: nobody waits for that. */
-static bool is_neglected(const struct wharf_front *front, const struct wharf_offer *offer)
+static bool is_neglected(const struct wharf_core *core, const struct wharf_offer *offer)
 {
-    return offer->is_to_learn && wharf_place_gpu_has_room(front, offer->gpu);
+    return offer->is_to_learn && wharf_place_gpu_has_room(core, offer->gpu);
 }
 
-static bool best_of(const struct wharf_front *front, const struct wharf_job *job,
+static bool best_of(const struct wharf_core *core, const struct wharf_job *job,
                     const struct wharf_next_chunk *next, struct wharf_offer *ret_best)
 {
     struct wharf_offer neglected = {.is_to_learn = false};
     bool is_any = false;
 
-    for (uint32_t bits = front->fleet.gpus_up; bits; bits &= bits - 1) {
+    for (uint32_t bits = core->fleet.gpus_up; bits; bits &= bits - 1) {
         struct wharf_offer offer;
-        if (!offer_of(front, job, (uint32_t)__builtin_ctz(bits), next, &offer))
+        if (!offer_of(core, job, (uint32_t)__builtin_ctz(bits), next, &offer))
             continue;
-        if (is_neglected(front, &offer) &&
-            (!neglected.is_to_learn || is_better(&offer, &neglected)))
+        if (is_neglected(core, &offer) && (!neglected.is_to_learn || is_better(&offer, &neglected)))
             neglected = offer;
         if (is_any && !is_better(&offer, ret_best))
             continue;
@@ -91,32 +90,32 @@ static bool best_of(const struct wharf_front *front, const struct wharf_job *job
     return is_any;
 }
 
-bool wharf_offer_best(const struct wharf_front *front, const struct wharf_job *job,
+bool wharf_offer_best(const struct wharf_core *core, const struct wharf_job *job,
                       struct wharf_offer *ret_best)
 {
     struct wharf_next_chunk next = wharf_place_next_chunk(job);
 
-    return best_of(front, job, &next, ret_best);
+    return best_of(core, job, &next, ret_best);
 }
 
-bool wharf_offer_wins(const struct wharf_front *front, const struct wharf_job *job,
+bool wharf_offer_wins(const struct wharf_core *core, const struct wharf_job *job,
                       uint64_t before_ns, struct wharf_offer *ret_best)
 {
     const struct wharf_tenant *tenant = job->session->tenant;
     uint32_t codec = job->submission.codec;
-    enum wharf_trial_way way = (enum wharf_trial_way)tenant->trials[codec].way;
+    enum wharf_policy policy = (enum wharf_policy)tenant->probes[codec].policy;
 
     /* In a flood each chunk is asked for twice: what need not be known is not reckoned. */
-    if (way == WHARF_TRIAL_CPU)
+    if (policy == WHARF_POLICY_CPU)
         return false;
     struct wharf_next_chunk next = wharf_place_next_chunk(job);
-    if (!best_of(front, job, &next, ret_best))
+    if (!best_of(core, job, &next, ret_best))
         return false;
-    if (way == WHARF_TRIAL_GPU)
+    if (policy == WHARF_POLICY_GPU)
         return true;
     uint64_t cpu_ns = next.cpu_ns;
     if (is_shared(codec, next.out_nbytes))
-        cpu_ns /= 1 + front->workers.n_sleeping;
+        cpu_ns /= 1 + core->workers.n_sleeping;
     cpu_ns += before_ns;
     uint64_t gpu_ns = ret_best->ns;
     if (ret_best->is_to_learn && gpu_ns / TRY_FACTOR < cpu_ns)
@@ -131,14 +130,14 @@ bool wharf_offer_wins(const struct wharf_front *front, const struct wharf_job *j
 #define SOONER_PART 8
 
 /* Whether a job is left to the best offer by a GPU that could take it now. */
-static bool is_left(const struct wharf_front *front, const struct wharf_offer *own,
+static bool is_left(const struct wharf_core *core, const struct wharf_offer *own,
                     const struct wharf_offer *best)
 {
     return (best->is_to_learn || own->ns > best->ns + best->ns / SOONER_PART) &&
-           wharf_place_gpu_has_room(front, best->gpu);
+           wharf_place_gpu_has_room(core, best->gpu);
 }
 
-bool wharf_offer_takes(struct wharf_front *front, const struct wharf_job *job, uint32_t gpu,
+bool wharf_offer_takes(struct wharf_core *core, const struct wharf_job *job, uint32_t gpu,
                        const struct wharf_offer *best)
 {
     struct wharf_offer own;
@@ -146,19 +145,19 @@ bool wharf_offer_takes(struct wharf_front *front, const struct wharf_job *job, u
     if (best->gpu == gpu)
         return true;
     struct wharf_next_chunk next = wharf_place_next_chunk(job);
-    if (offer_of(front, job, gpu, &next, &own) && !is_left(front, &own, best))
+    if (offer_of(core, job, gpu, &next, &own) && !is_left(core, &own, best))
         return true;
-    front->fleet.gpus_wanted |= 1u << best->gpu;
+    core->fleet.gpus_wanted |= 1u << best->gpu;
     return false;
 }
 
-uint64_t wharf_offer_before_ns(const struct wharf_front *front, const struct wharf_job *job)
+uint64_t wharf_offer_before_ns(const struct wharf_core *core, const struct wharf_job *job)
 {
     uint64_t sum_ns =
-        front->sched[WHARF_POOL_CPU].backlog_ns + front->sched[WHARF_POOL_ANY].backlog_ns;
+        core->sched[WHARF_POOL_CPU].backlog_ns + core->sched[WHARF_POOL_ANY].backlog_ns;
     uint64_t own_ns = job->estimate_ns < job->backlog_ns ? job->estimate_ns : job->backlog_ns;
 
-    return front->workers.n_workers == 0 ? 0 : (sum_ns - own_ns) / front->workers.n_workers;
+    return core->workers.n_workers == 0 ? 0 : (sum_ns - own_ns) / core->workers.n_workers;
 }
 
 /* A piece's chunks, which this engine could have had, go to another one. */
@@ -171,7 +170,7 @@ static void count_elsewhere(struct wharf_estimates *estimates, const struct whar
 }
 
 /* Of pool ANY all others could have had them, of pool GPU the other GPUs. */
-static void count_for_others(const struct wharf_front *front, const struct wharf_piece *piece,
+static void count_for_others(const struct wharf_core *core, const struct wharf_piece *piece,
                              uint32_t gpu)
 {
     struct wharf_tenant *tenant = piece->job->session->tenant;
@@ -179,13 +178,12 @@ static void count_for_others(const struct wharf_front *front, const struct wharf
 
     if (is_any && gpu != WHARF_OFFER_NO_GPU)
         count_elsewhere(&tenant->estimates, piece);
-    for (uint32_t i = 0; i < front->fleet.n_gpus && (is_any || piece->pool == WHARF_POOL_GPU); i++)
+    for (uint32_t i = 0; i < core->fleet.n_gpus && (is_any || piece->pool == WHARF_POOL_GPU); i++)
         if (i != gpu)
             count_elsewhere(&tenant->gpu_costs[i].warps, piece);
 }
 
-void wharf_offer_count(const struct wharf_front *front, const struct wharf_piece *piece,
-                       uint32_t gpu)
+void wharf_offer_count(const struct wharf_core *core, const struct wharf_piece *piece, uint32_t gpu)
 {
     bool is_any = piece->pool == WHARF_POOL_ANY, is_gpu = gpu != WHARF_OFFER_NO_GPU;
     enum wharf_placement why = (enum wharf_placement)piece->job->why;
@@ -197,7 +195,7 @@ void wharf_offer_count(const struct wharf_front *front, const struct wharf_piece
     if (piece->kind == WHARF_PIECE_OPEN || piece->job->stopped)
         return;
     /* In the order in which wharf_offer_wins decides. */
-    if (is_any && tenant->trials[codec].way != WHARF_TRIAL_BY_TIME)
+    if (is_any && tenant->probes[codec].policy != WHARF_POLICY_BY_TIME)
         why = is_gpu ? WHARF_PLACED_GPU_MORE : WHARF_PLACED_CPU_MORE;
     else if (is_any && own->n_elsewhere[codec] >= TRY_AFTER)
         why = WHARF_PLACED_TO_LEARN;
@@ -207,7 +205,7 @@ void wharf_offer_count(const struct wharf_front *front, const struct wharf_piece
         why = WHARF_PLACED_NO_GPU;
     tenant->stats.n_placed[why] += piece->n_chunks;
     own->n_elsewhere[codec] = 0;
-    count_for_others(front, piece, gpu);
+    count_for_others(core, piece, gpu);
     if (is_gpu)
         tenant->stats.n_on_gpus[gpu] += piece->n_chunks;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/placement/place_parts.h"
 
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
-#include "daemon/core/front.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/split_parts.h"
 #include "daemon/placement/place_cost.h"
@@ -24,53 +24,53 @@ static uint64_t larger_of(const struct wharf_job *job)
 
 /* Whether its codec's streams have places to begin at, and none was refused of late.  Who wants the
  * GPU and nothing else has no other choice for a large one. */
-static bool may_have_parts(const struct wharf_front *front, const struct wharf_job *job)
+static bool may_have_parts(const struct wharf_core *core, const struct wharf_job *job)
 {
     const struct wharf_session *session = job->session;
 
     return job->submission.opcode != WHARF_OP_BATCH &&
            wharf_parts_has_splits(job->submission.codec) &&
            larger_of(job) <= WHARF_DEVICE_CHUNK_MAX_NBYTES &&
-           (session->engine == front->fleet.gpu_engine ||
+           (session->engine == core->fleet.gpu_engine ||
             job->taken_ns >= session->placing.whole_until_ns);
 }
 
-static uint64_t n_at_least(const struct wharf_front *front, const struct wharf_job *job)
+static uint64_t n_at_least(const struct wharf_core *core, const struct wharf_job *job)
 {
-    uint64_t most_nbytes = front->config.gpu_chunk_nbytes;
+    uint64_t most_nbytes = core->config.gpu_chunk_nbytes;
     uint64_t nbytes = larger_of(job);
 
     return nbytes <= most_nbytes ? 1 : (nbytes * FILL_PART + most_nbytes - 1) / most_nbytes;
 }
 
-bool wharf_parts_can_do(const struct wharf_front *front, const struct wharf_job *job)
+bool wharf_parts_can_do(const struct wharf_core *core, const struct wharf_job *job)
 {
-    return may_have_parts(front, job) && !wharf_place_needs_gpu(job) &&
-           n_at_least(front, job) <= WHARF_WORK_MAX_PARTS;
+    return may_have_parts(core, job) && !wharf_place_needs_gpu(job) &&
+           n_at_least(core, job) <= WHARF_WORK_MAX_PARTS;
 }
 
-uint32_t wharf_parts_least(const struct wharf_front *front, const struct wharf_job *job)
+uint32_t wharf_parts_least(const struct wharf_core *core, const struct wharf_job *job)
 {
-    return wharf_parts_can_do(front, job) ? (uint32_t)n_at_least(front, job) : 1;
+    return wharf_parts_can_do(core, job) ? (uint32_t)n_at_least(core, job) : 1;
 }
 
 /* Its share of the warps that have nothing to do, beside those jobs that wait for them too. */
-static uint64_t idle_share(const struct wharf_front *front, const struct wharf_gpu_view *gpu)
+static uint64_t idle_share(const struct wharf_core *core, const struct wharf_gpu_view *gpu)
 {
     uint32_t n_idle = gpu->n_warps > gpu->n_in_flight ? gpu->n_warps - gpu->n_in_flight : 0;
-    uint32_t n_waiting = wharf_place_n_queued(front) - front->n_waiting -
-                         front->sched[WHARF_POOL_CPU].n_queued -
-                         front->sched[WHARF_POOL_LARGE].n_queued;
+    uint32_t n_waiting = wharf_place_n_queued(core) - core->n_waiting -
+                         core->sched[WHARF_POOL_CPU].n_queued -
+                         core->sched[WHARF_POOL_LARGE].n_queued;
 
     return n_waiting > 1 ? n_idle / n_waiting : n_idle;
 }
 
 /* What its tenant may still have of the warps, of which all tenants with items have as many. */
-static uint64_t tenant_share(const struct wharf_front *front, const struct wharf_job *job,
+static uint64_t tenant_share(const struct wharf_core *core, const struct wharf_job *job,
                              const struct wharf_gpu_view *gpu)
 {
     uint32_t n_items = job->session->tenant->n_gpu_items;
-    uint32_t n_tenants = front->fleet.n_gpu_tenants + (n_items == 0);
+    uint32_t n_tenants = core->fleet.n_gpu_tenants + (n_items == 0);
 
     return gpu->n_warps / n_tenants > n_items ? gpu->n_warps / n_tenants - n_items : 0;
 }
@@ -92,17 +92,17 @@ static uint64_t least_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-uint32_t wharf_parts_now(const struct wharf_front *front, const struct wharf_job *job,
+uint32_t wharf_parts_now(const struct wharf_core *core, const struct wharf_job *job,
                          const struct wharf_gpu_view *gpu)
 {
-    uint64_t least = wharf_parts_least(front, job);
+    uint64_t least = wharf_parts_least(core, job);
     uint64_t n = job->submission.dst_nbytes / WHARF_PARTS_LEAST_NBYTES;
 
-    if (!may_have_parts(front, job) || job->session->tenant->gpu_trust.n_alone > 0)
+    if (!may_have_parts(core, job) || job->session->tenant->gpu_trust.n_alone > 0)
         return (uint32_t)least;
     n = least_of(n, WHARF_WORK_MAX_PARTS);
-    n = least_of(n, idle_share(front, gpu));
-    n = least_of(n, tenant_share(front, job, gpu));
+    n = least_of(n, idle_share(core, gpu));
+    n = least_of(n, tenant_share(core, job, gpu));
     n = least_of(n, worth_it(job, gpu));
     return (uint32_t)(n > least ? n : least);
 }

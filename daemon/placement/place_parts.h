@@ -8,7 +8,7 @@
  * the longer bytes take on the link.  Only the device finds out whether a stream has so many
  * places; a part beyond them ends at once.
  *
- * All under the front lock.
+ * All under the core lock.
  */
 #ifndef WHARF_DAEMON_PLACEMENT_PLACE_PARTS_H
 #define WHARF_DAEMON_PLACEMENT_PLACE_PARTS_H
@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct wharf_front;
+struct wharf_core;
 struct wharf_gpu_view;
 struct wharf_job;
 
@@ -25,13 +25,13 @@ struct wharf_job;
 
 /* Whether a chunk that is too large for one item can be decoded in parts; into memory of the host
  * alone, since the CPU has to be able to do what cannot be decoded so after all. */
-bool wharf_parts_can_do(const struct wharf_front *front, const struct wharf_job *job);
+bool wharf_parts_can_do(const struct wharf_core *core, const struct wharf_job *job);
 
 /* The parts that a job has at least, since it is too large for fewer; 1 if it is not. */
-uint32_t wharf_parts_least(const struct wharf_front *front, const struct wharf_job *job);
+uint32_t wharf_parts_least(const struct wharf_core *core, const struct wharf_job *job);
 
 /* How many it is to have now on this GPU: 1 for a batch. */
-uint32_t wharf_parts_now(const struct wharf_front *front, const struct wharf_job *job,
+uint32_t wharf_parts_now(const struct wharf_core *core, const struct wharf_job *job,
                          const struct wharf_gpu_view *gpu);
 
 #endif

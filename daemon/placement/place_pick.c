@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/placement/place_pick.h"
 
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
-#include "daemon/core/front.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/residency.h"
 #include "daemon/placement/gpu_memory.h"
@@ -27,93 +27,92 @@ static struct wharf_job *by_turns(struct wharf_job *own, struct wharf_job *any, 
 }
 
 /* One of two pools of an engine has had more of it; or less, below 0. */
-static void count_lead(const struct wharf_front *front, int64_t *lead_ns, unsigned other,
+static void count_lead(const struct wharf_core *core, int64_t *lead_ns, unsigned other,
                        int64_t more_ns)
 {
-    *lead_ns = front->sched[other].n_queued > 0 ? *lead_ns + more_ns : 0;
+    *lead_ns = core->sched[other].n_queued > 0 ? *lead_ns + more_ns : 0;
 }
 
-void wharf_place_took_by_cpu(struct wharf_front *front, const struct wharf_piece *piece)
+void wharf_place_took_by_cpu(struct wharf_core *core, const struct wharf_piece *piece)
 {
     int64_t more_ns = (int64_t)piece->estimate_ns;
 
-    wharf_offer_count(front, piece, WHARF_OFFER_NO_GPU);
+    wharf_offer_count(core, piece, WHARF_OFFER_NO_GPU);
     if (piece->pool == WHARF_POOL_ANY)
-        count_lead(front, &front->cpu_lead_ns, WHARF_POOL_CPU, more_ns);
+        count_lead(core, &core->cpu_lead_ns, WHARF_POOL_CPU, more_ns);
     else
-        count_lead(front, &front->cpu_lead_ns, WHARF_POOL_ANY, -more_ns);
+        count_lead(core, &core->cpu_lead_ns, WHARF_POOL_ANY, -more_ns);
 }
 
-void wharf_place_took_by_gpu(struct wharf_front *front, const struct wharf_piece *piece,
-                             uint32_t gpu)
+void wharf_place_took_by_gpu(struct wharf_core *core, const struct wharf_piece *piece, uint32_t gpu)
 {
-    struct wharf_gpu_view *view = &front->fleet.gpus[gpu];
+    struct wharf_gpu_view *view = &core->fleet.gpus[gpu];
     unsigned own = WHARF_POOL_OWN + gpu;
     int64_t more_ns = (int64_t)piece->estimate_ns;
 
-    wharf_offer_count(front, piece, gpu);
+    wharf_offer_count(core, piece, gpu);
     if (piece->pool == WHARF_POOL_LARGE)
         return;
     if (piece->pool == WHARF_POOL_ANY) {
-        count_lead(front, &view->lead_ns,
-                   front->sched[own].n_queued > 0 ? own : (unsigned)WHARF_POOL_GPU, more_ns);
+        count_lead(core, &view->lead_ns,
+                   core->sched[own].n_queued > 0 ? own : (unsigned)WHARF_POOL_GPU, more_ns);
         return;
     }
-    count_lead(front, &view->lead_ns, WHARF_POOL_ANY, -more_ns);
+    count_lead(core, &view->lead_ns, WHARF_POOL_ANY, -more_ns);
     if (piece->pool == own)
-        count_lead(front, &view->own_lead_ns, WHARF_POOL_GPU, more_ns);
+        count_lead(core, &view->own_lead_ns, WHARF_POOL_GPU, more_ns);
     else
-        count_lead(front, &view->own_lead_ns, own, -more_ns);
+        count_lead(core, &view->own_lead_ns, own, -more_ns);
 }
 
 /* The first job of a lane that still belongs where it is: those before it go where they do. */
 static struct wharf_job *
-first_in_place(struct wharf_front *front, unsigned pool, unsigned lane, uint64_t most_ns,
-               bool (*stays)(const struct wharf_front *front, const struct wharf_job *job))
+first_in_place(struct wharf_core *core, unsigned pool, unsigned lane, uint64_t most_ns,
+               bool (*stays)(const struct wharf_core *core, const struct wharf_job *job))
 {
-    for (unsigned n = 0; n < MOST_MOVED && front->sched[pool].n_queued > 0; n++) {
-        struct wharf_job *job = wharf_sched_first_of_lane(&front->sched[pool], lane, most_ns);
-        if (!job || stays(front, job))
+    for (unsigned n = 0; n < MOST_MOVED && core->sched[pool].n_queued > 0; n++) {
+        struct wharf_job *job = wharf_sched_first_of_lane(&core->sched[pool], lane, most_ns);
+        if (!job || stays(core, job))
             return job;
-        wharf_place_remove(front, job);
-        wharf_place_push(front, job, false);
+        wharf_place_remove(core, job);
+        wharf_place_push(core, job, false);
     }
     return NULL;
 }
 
 /* What was queued for a GPU when it was up, and can only be run there, waits for it. */
-static bool can_do_without(const struct wharf_front *front, const struct wharf_job *job)
+static bool can_do_without(const struct wharf_core *core, const struct wharf_job *job)
 {
-    (void)front;
+    (void)core;
     return job->stopped || !wharf_place_needs_gpu(job);
 }
 
 /* What was queued for a GPU, and whose memory it no longer has, goes where it belongs. */
-static bool is_ready(const struct wharf_front *front, const struct wharf_job *job)
+static bool is_ready(const struct wharf_core *core, const struct wharf_job *job)
 {
-    return wharf_place_pool_of(front, job) == job->pool;
+    return wharf_place_pool_of(core, job) == job->pool;
 }
 
 /* Of the pools of GPUs that have no worker now. */
-static struct wharf_job *first_left_by_gpus(struct wharf_front *front, unsigned lane,
+static struct wharf_job *first_left_by_gpus(struct wharf_core *core, unsigned lane,
                                             uint64_t most_ns)
 {
     struct wharf_job *job = NULL;
 
-    if (!front->fleet.gpus_up) {
-        job = first_in_place(front, WHARF_POOL_GPU, lane, most_ns, can_do_without);
+    if (!core->fleet.gpus_up) {
+        job = first_in_place(core, WHARF_POOL_GPU, lane, most_ns, can_do_without);
         if (!job)
-            job = first_in_place(front, WHARF_POOL_LARGE, lane, most_ns, can_do_without);
+            job = first_in_place(core, WHARF_POOL_LARGE, lane, most_ns, can_do_without);
     }
-    for (uint32_t gpu = 0; gpu < front->fleet.n_gpus && !job; gpu++)
-        if (!wharf_place_is_up(front, gpu))
-            job = first_in_place(front, WHARF_POOL_OWN + gpu, lane, most_ns, can_do_without);
+    for (uint32_t gpu = 0; gpu < core->fleet.n_gpus && !job; gpu++)
+        if (!wharf_place_is_up(core, gpu))
+            job = first_in_place(core, WHARF_POOL_OWN + gpu, lane, most_ns, can_do_without);
     return job;
 }
 
 /* A look for a job of other tenants than this one, since its own are left to a GPU. */
 struct others {
-    const struct wharf_front *front;
+    const struct wharf_core *core;
     const struct wharf_tenant *tenant;
     uint64_t most_ns;
     unsigned *n_looks;
@@ -125,41 +124,41 @@ static bool is_others_for_cpu(const struct wharf_job *job, const void *context)
     struct wharf_offer best;
 
     return job->session->tenant != others->tenant && job->estimate_ns <= others->most_ns &&
-           (*others->n_looks)++ < MOST_OTHERS && !wharf_offer_wins(others->front, job, 0, &best);
+           (*others->n_looks)++ < MOST_OTHERS && !wharf_offer_wins(others->core, job, 0, &best);
 }
 
 /* Of those for any engine: where the first one is a GPU's, nobody else's waits behind it. */
-static struct wharf_job *first_of_any_for_cpu(struct wharf_front *front, unsigned lane,
+static struct wharf_job *first_of_any_for_cpu(struct wharf_core *core, unsigned lane,
                                               uint64_t most_ns)
 {
-    struct wharf_sched *sched = &front->sched[WHARF_POOL_ANY];
+    struct wharf_sched *sched = &core->sched[WHARF_POOL_ANY];
     struct wharf_job *job = wharf_sched_first_of_lane(sched, lane, most_ns);
     struct wharf_offer best;
     unsigned n_looks = 0;
 
-    if (!job || !wharf_offer_wins(front, job, 0, &best))
+    if (!job || !wharf_offer_wins(core, job, 0, &best))
         return job;
-    front->fleet.gpus_wanted |= 1u << best.gpu;
-    front->fleet.gpus_left |= 1u << best.gpu;
+    core->fleet.gpus_wanted |= 1u << best.gpu;
+    core->fleet.gpus_left |= 1u << best.gpu;
     if (wharf_sched_n_tenants(sched, (enum wharf_lane)lane) < 2)
         return NULL;
-    struct others others = {front, job->session->tenant, most_ns, &n_looks};
+    struct others others = {core, job->session->tenant, most_ns, &n_looks};
     return wharf_sched_first_good(sched, lane, is_others_for_cpu, &others);
 }
 
-struct wharf_job *wharf_place_first_for_cpu(struct wharf_front *front, uint64_t most_ns)
+struct wharf_job *wharf_place_first_for_cpu(struct wharf_core *core, uint64_t most_ns)
 {
-    struct wharf_sched *sched = front->sched;
+    struct wharf_sched *sched = core->sched;
     struct wharf_job *job = NULL;
 
     for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++) {
-        if (lane == WHARF_LANE_IDLE && !wharf_idle_work_may_begin(front))
+        if (lane == WHARF_LANE_IDLE && !wharf_idle_work_may_begin(core))
             break;
         struct wharf_job *own = wharf_sched_first_of_lane(&sched[WHARF_POOL_CPU], lane, most_ns);
-        struct wharf_job *any = first_of_any_for_cpu(front, lane, most_ns);
-        job = by_turns(own, any, front->cpu_lead_ns);
+        struct wharf_job *any = first_of_any_for_cpu(core, lane, most_ns);
+        job = by_turns(own, any, core->cpu_lead_ns);
         if (!job)
-            job = first_left_by_gpus(front, lane, most_ns);
+            job = first_left_by_gpus(core, lane, most_ns);
     }
     return job;
 }
@@ -171,55 +170,55 @@ static bool has_memory(const struct wharf_job *job, const void *gpu)
 
 /* Of jobs for several engines the next one; where another GPU has its memory and this one has not,
  * one that is not held up by it. */
-static struct wharf_job *first_with_memory(struct wharf_front *front, unsigned pool, uint32_t gpu,
+static struct wharf_job *first_with_memory(struct wharf_core *core, unsigned pool, uint32_t gpu,
                                            unsigned lane)
 {
-    struct wharf_job *job = first_in_place(front, pool, lane, UINT64_MAX, is_ready);
+    struct wharf_job *job = first_in_place(core, pool, lane, UINT64_MAX, is_ready);
 
     if (!job || has_memory(job, &gpu) ||
-        wharf_gpu_memory_anywhere(front, job) != WHARF_GPU_MEMORY_READY)
+        wharf_gpu_memory_anywhere(core, job) != WHARF_GPU_MEMORY_READY)
         return job;
     struct wharf_offer best;
-    if (wharf_offer_best(front, job, &best))
-        front->fleet.gpus_wanted |= 1u << best.gpu;
-    struct wharf_job *other = wharf_sched_first_good(&front->sched[pool], lane, has_memory, &gpu);
-    return other && is_ready(front, other) ? other : job;
+    if (wharf_offer_best(core, job, &best))
+        core->fleet.gpus_wanted |= 1u << best.gpu;
+    struct wharf_job *other = wharf_sched_first_good(&core->sched[pool], lane, has_memory, &gpu);
+    return other && is_ready(core, other) ? other : job;
 }
 
 /* Of those that any GPU can have, one for this one; or what no GPU has the memory for, to be
  * refused. */
-static struct wharf_job *first_of_all_gpus(struct wharf_front *front, uint32_t gpu, unsigned lane)
+static struct wharf_job *first_of_all_gpus(struct wharf_core *core, uint32_t gpu, unsigned lane)
 {
-    struct wharf_job *job = first_with_memory(front, WHARF_POOL_GPU, gpu, lane);
+    struct wharf_job *job = first_with_memory(core, WHARF_POOL_GPU, gpu, lane);
     struct wharf_offer best;
 
-    if (!job || wharf_gpu_memory_anywhere(front, job) == WHARF_GPU_MEMORY_REFUSED)
+    if (!job || wharf_gpu_memory_anywhere(core, job) == WHARF_GPU_MEMORY_REFUSED)
         return job;
-    return wharf_offer_best(front, job, &best) && wharf_offer_takes(front, job, gpu, &best) ? job
-                                                                                            : NULL;
+    return wharf_offer_best(core, job, &best) && wharf_offer_takes(core, job, gpu, &best) ? job
+                                                                                          : NULL;
 }
 
-static struct wharf_job *first_of_any(struct wharf_front *front, uint32_t gpu, unsigned lane)
+static struct wharf_job *first_of_any(struct wharf_core *core, uint32_t gpu, unsigned lane)
 {
-    struct wharf_job *job = first_with_memory(front, WHARF_POOL_ANY, gpu, lane);
+    struct wharf_job *job = first_with_memory(core, WHARF_POOL_ANY, gpu, lane);
     struct wharf_offer best;
 
-    if (!job || !wharf_offer_wins(front, job, wharf_offer_before_ns(front, job), &best))
+    if (!job || !wharf_offer_wins(core, job, wharf_offer_before_ns(core, job), &best))
         return NULL;
-    return wharf_offer_takes(front, job, gpu, &best) ? job : NULL;
+    return wharf_offer_takes(core, job, gpu, &best) ? job : NULL;
 }
 
-struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front, uint32_t gpu)
+struct wharf_job *wharf_place_first_for_gpu(struct wharf_core *core, uint32_t gpu)
 {
-    const struct wharf_gpu_view *view = &front->fleet.gpus[gpu];
+    const struct wharf_gpu_view *view = &core->fleet.gpus[gpu];
     struct wharf_job *job = NULL;
     bool wants_any = false;
 
     for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++) {
         struct wharf_job *own =
-            first_in_place(front, WHARF_POOL_OWN + gpu, lane, UINT64_MAX, is_ready);
-        struct wharf_job *all = first_of_all_gpus(front, gpu, lane);
-        struct wharf_job *any = first_of_any(front, gpu, lane);
+            first_in_place(core, WHARF_POOL_OWN + gpu, lane, UINT64_MAX, is_ready);
+        struct wharf_job *all = first_of_all_gpus(core, gpu, lane);
+        struct wharf_job *any = first_of_any(core, gpu, lane);
         /* The other way round: what is ahead there is the second one. */
         own = by_turns(all, own, view->own_lead_ns);
         job = by_turns(own, any, view->lead_ns);
@@ -227,39 +226,39 @@ struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front, uint32_t 
     }
     /* What a thread of the CPU left to it, and it does not want either any more, whatever else it
      * has. */
-    if (!wants_any && front->fleet.gpus_left >> gpu & 1) {
-        front->fleet.gpus_left &= ~(1u << gpu);
-        front->nothing_fits = false;
+    if (!wants_any && core->fleet.gpus_left >> gpu & 1) {
+        core->fleet.gpus_left &= ~(1u << gpu);
+        core->nothing_fits = false;
     }
     return job;
 }
 
-struct wharf_job *wharf_place_first_large(struct wharf_front *front, uint32_t gpu)
+struct wharf_job *wharf_place_first_large(struct wharf_core *core, uint32_t gpu)
 {
     struct wharf_job *job = NULL;
 
-    if (front->sched[WHARF_POOL_LARGE].n_queued == 0 || !wharf_place_may_take_large(front, gpu))
+    if (core->sched[WHARF_POOL_LARGE].n_queued == 0 || !wharf_place_may_take_large(core, gpu))
         return NULL;
     for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++)
-        job = first_in_place(front, WHARF_POOL_LARGE, lane, UINT64_MAX, is_ready);
+        job = first_in_place(core, WHARF_POOL_LARGE, lane, UINT64_MAX, is_ready);
     if (!job || has_memory(job, &gpu) ||
-        wharf_gpu_memory_anywhere(front, job) != WHARF_GPU_MEMORY_READY)
+        wharf_gpu_memory_anywhere(core, job) != WHARF_GPU_MEMORY_READY)
         return job;
     /* Another one has its memory. */
-    front->fleet.gpus_wanted |= front->fleet.gpus_up & ~(1u << gpu);
+    core->fleet.gpus_wanted |= core->fleet.gpus_up & ~(1u << gpu);
     return NULL;
 }
 
-void wharf_place_pass_on(struct wharf_front *front)
+void wharf_place_pass_on(struct wharf_core *core)
 {
-    if (front->fleet.n_gpus < 2)
+    if (core->fleet.n_gpus < 2)
         return;
     for (unsigned lane = 0; lane < WHARF_N_LANES; lane++) {
         struct wharf_job *job =
-            wharf_sched_first_of_lane(&front->sched[WHARF_POOL_ANY], lane, UINT64_MAX);
+            wharf_sched_first_of_lane(&core->sched[WHARF_POOL_ANY], lane, UINT64_MAX);
         struct wharf_offer best;
-        if (job && wharf_offer_wins(front, job, wharf_offer_before_ns(front, job), &best)) {
-            front->fleet.gpus_wanted |= 1u << best.gpu;
+        if (job && wharf_offer_wins(core, job, wharf_offer_before_ns(core, job), &best)) {
+            core->fleet.gpus_wanted |= 1u << best.gpu;
             return;
         }
     }

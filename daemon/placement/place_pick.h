@@ -2,7 +2,7 @@
 /*
  * place_pick.h: which of the queued jobs an engine is to have next.
  *
- * Under the front lock.
+ * Under the core lock.
  */
 #ifndef WHARF_DAEMON_PLACEMENT_PLACE_PICK_H
 #define WHARF_DAEMON_PLACEMENT_PLACE_PICK_H
@@ -10,25 +10,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct wharf_front;
+struct wharf_core;
 struct wharf_job;
 struct wharf_piece;
 
 /* The next job for the CPU, or for this GPU, which stays in its queue; NULL if there is none.
  * most_ns: as in wharf_sched_first. */
-struct wharf_job *wharf_place_first_for_cpu(struct wharf_front *front, uint64_t most_ns);
-struct wharf_job *wharf_place_first_for_gpu(struct wharf_front *front, uint32_t gpu);
+struct wharf_job *wharf_place_first_for_cpu(struct wharf_core *core, uint64_t most_ns);
+struct wharf_job *wharf_place_first_for_gpu(struct wharf_core *core, uint32_t gpu);
 
 /* The next job for one of its places for large chunks. */
-struct wharf_job *wharf_place_first_large(struct wharf_front *front, uint32_t gpu);
+struct wharf_job *wharf_place_first_large(struct wharf_core *core, uint32_t gpu);
 
 /* A GPU is full: what it leaves may be for another one, which sleeps. */
-void wharf_place_pass_on(struct wharf_front *front);
+void wharf_place_pass_on(struct wharf_core *core);
 
 /* A piece was taken by the CPU, or by a GPU.  They serve several pools each by turns: counts why,
  * and what one of these has had more than another while both had jobs. */
-void wharf_place_took_by_cpu(struct wharf_front *front, const struct wharf_piece *piece);
-void wharf_place_took_by_gpu(struct wharf_front *front, const struct wharf_piece *piece,
+void wharf_place_took_by_cpu(struct wharf_core *core, const struct wharf_piece *piece);
+void wharf_place_took_by_gpu(struct wharf_core *core, const struct wharf_piece *piece,
                              uint32_t gpu);
 
 #endif

@@ -2,14 +2,14 @@
 /*
  * aside.h: what is done beside jobs, and what that costs a session.
  *
- * Under the front lock.
+ * Under the core lock.
  */
 #ifndef WHARF_DAEMON_SCHEDULE_ASIDE_H
 #define WHARF_DAEMON_SCHEDULE_ASIDE_H
 
 #include <stdint.h>
 
-struct wharf_front;
+struct wharf_core;
 struct wharf_session;
 
 /* Taking and completing what is no job, an operation that does nothing or what is refused: 25 ns
@@ -23,7 +23,7 @@ struct wharf_session;
 #define WHARF_FRONT_ASIDE_PRICE 8
 
 /* What was done for a session beside its jobs, in time of a processor. */
-void wharf_front_charge_aside(struct wharf_front *front, struct wharf_session *session,
-                              int64_t used_ns);
+void wharf_core_charge_aside(struct wharf_core *core, struct wharf_session *session,
+                             int64_t used_ns);
 
 #endif

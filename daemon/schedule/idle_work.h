@@ -9,7 +9,7 @@
  * waited for more than a slice half as many workers may have such work, and one more for each
  * sixteen pieces of it that nobody waited for.
  *
- * Guarded by the front lock.
+ * Guarded by the core lock.
  */
 #ifndef WHARF_DAEMON_SCHEDULE_IDLE_WORK_H
 #define WHARF_DAEMON_SCHEDULE_IDLE_WORK_H
@@ -17,20 +17,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct wharf_front;
+struct wharf_core;
 struct wharf_job;
 struct wharf_piece;
 
 /* Whether a job of that lane may be begun by a worker that looks for something to do. */
-bool wharf_idle_work_may_begin(const struct wharf_front *front);
+bool wharf_idle_work_may_begin(const struct wharf_core *core);
 
 /* How many workers may have such work at present. */
-uint32_t wharf_idle_work_allowed(const struct wharf_front *front);
+uint32_t wharf_idle_work_allowed(const struct wharf_core *core);
 
 /* A worker of the CPU has taken this piece, of whatever lane; and has ended one, or gives it back.
  */
-void wharf_idle_work_taken(struct wharf_front *front, const struct wharf_piece *piece,
+void wharf_idle_work_taken(struct wharf_core *core, const struct wharf_piece *piece,
                            uint64_t now_ns);
-void wharf_idle_work_ended(struct wharf_front *front, const struct wharf_job *job);
+void wharf_idle_work_ended(struct wharf_core *core, const struct wharf_job *job);
 
 #endif

@@ -266,21 +266,21 @@ static struct wharf_job *first_of_session(struct wharf_turns *sessions,
 
 struct wharf_job *wharf_sched_first_of_good(struct wharf_sched *sched, struct wharf_tenant *tenant,
                                             struct wharf_session *first,
-                                            bool (*is_good)(const struct wharf_front *front,
+                                            bool (*is_good)(const struct wharf_core *core,
                                                             const struct wharf_session *session),
-                                            const struct wharf_front *front)
+                                            const struct wharf_core *core)
 {
     struct wharf_turns *sessions = &of_tenant(sched, tenant)->lane[WHARF_LANE_NORMAL].sessions;
     struct wharf_job *job = first ? first_of_session(sessions, of_session(sched, first)) : NULL;
     unsigned n = 0;
 
-    if (job && is_good(front, job->session))
+    if (job && is_good(core, job->session))
         return job;
     WHARF_LIST_FOR(link, &sessions->members)
     {
         struct wharf_turn *turn = WHARF_LIST_ENTRY(link, struct wharf_turn, link);
         job = first_of_session(sessions, session_of(turn, WHARF_LANE_NORMAL));
-        if (job && is_good(front, job->session))
+        if (job && is_good(core, job->session))
             return job;
         if (++n == MOST_LOOKS)
             break;

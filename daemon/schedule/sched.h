@@ -3,7 +3,7 @@
  * sched.h: which job is next.
  *
  * Three lanes, served in this order; in each, deficit round robin over tenants and then over their
- * sessions; in each session, first come, first served.  Guarded by the front lock.
+ * sessions; in each session, first come, first served.  Guarded by the core lock.
  */
 #ifndef WHARF_DAEMON_SCHEDULE_SCHED_H
 #define WHARF_DAEMON_SCHEDULE_SCHED_H
@@ -13,7 +13,7 @@
 
 #include "daemon/core/queues.h"
 
-struct wharf_front;
+struct wharf_core;
 struct wharf_job;
 struct wharf_session;
 struct wharf_tenant;
@@ -60,9 +60,9 @@ struct wharf_job *wharf_sched_first_of_lane(struct wharf_sched *sched, unsigned 
  */
 struct wharf_job *wharf_sched_first_of_good(struct wharf_sched *sched, struct wharf_tenant *tenant,
                                             struct wharf_session *first,
-                                            bool (*is_good)(const struct wharf_front *front,
+                                            bool (*is_good)(const struct wharf_core *core,
                                                             const struct wharf_session *session),
-                                            const struct wharf_front *front);
+                                            const struct wharf_core *core);
 
 /* The first job of some background queue, a different queue each time; NULL if there is none. */
 struct wharf_job *wharf_sched_background(struct wharf_sched *sched);

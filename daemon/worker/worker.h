@@ -2,10 +2,10 @@
 /*
  * worker.h: wharfd-gpu, the process that owns a GPU; and wharfd-simt, the same without one.
  *
- * Its main thread talks to the front and registers memory; another one starts kernels and waits for
+ * Its main thread talks to the core and registers memory; another one starts kernels and waits for
  * them, one more those for large items, and one, if it is wanted, copies outputs.  It sees neither
- * clients nor their sockets: only memory, by memfds that the front has looked at, and items, which
- * the front has checked.  When anything goes wrong it says what and ends: the front takes its work
+ * clients nor their sockets: only memory, by memfds that the core has looked at, and items, which
+ * the core has checked.  When anything goes wrong it says what and ends: the core takes its work
  * over and starts another one.
  */
 #ifndef WHARF_DAEMON_WORKER_WORKER_H
@@ -57,7 +57,7 @@ struct wharf_worker {
     unsigned n_threads; /* of those that are there */
 };
 
-/* Sends a message to the front; ends the process if the front is gone. */
+/* Sends a message to the core; ends the process if the core is gone. */
 void wharf_worker_say(const struct wharf_worker_message *message);
 
 /* Says what went wrong, and ends the process. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_main.c: wharfd-gpu's main function: its beginning, and the front's messages. */
+/* worker_main.c: wharfd-gpu's main function: its beginning, and the core's messages. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,11 +19,11 @@
 #include "proto/control.h"
 #include "proto/wharf_job.h"
 
-/* ---- to the front -------------------------------------------------------------------------- */
+/* ---- to the core -------------------------------------------------------------------------- */
 
 /* ---- beginning ----------------------------------------------------------------------------- */
 
-/* It ends with the front's thread that started it, and with nothing else that a terminal sends. */
+/* It ends with the core's thread that started it, and with nothing else that a terminal sends. */
 static int tame_process(pid_t parent)
 {
     prctl(PR_SET_NAME, "wharfd-gpu");
@@ -143,7 +143,7 @@ static void make_large(struct wharf_worker *worker, struct wharf_worker_ready *r
     const struct wharf_epoch_config config = {
         .device = worker->device,
         .n_entries = WHARF_WORKER_LARGE_ENTRIES,
-        .queue = worker->large.queue.front,
+        .queue = worker->large.queue.core,
         .n_warps = 1 + WHARF_WORKER_MOST_LARGE,
         .chunk_nbytes = LARGE_CHUNK_NBYTES,
         .idle_us = microseconds(setup->idle_ns),
@@ -222,9 +222,9 @@ static void begin(struct wharf_worker *worker, const struct wharf_worker_message
     wharf_worker_say(&ready);
 }
 
-/* ---- from the front ------------------------------------------------------------------------ */
+/* ---- from the core ------------------------------------------------------------------------ */
 
-/* The next message, or none within so many milliseconds (-1: waits).  Ends with the front. */
+/* The next message, or none within so many milliseconds (-1: waits).  Ends with the core. */
 static bool next_message(int timeout_ms, struct wharf_worker_message *ret_message, int *ret_fd)
 {
     static struct wharf_control_receiver receiver;
@@ -248,7 +248,7 @@ static bool registers(uint32_t kind)
            kind == WHARF_WORKER_MODEL;
 }
 
-/* Registrations that wait for the kernel to be back: the front asks for four at a time. */
+/* Registrations that wait for the kernel to be back: the core asks for four at a time. */
 #define MOST_PUT_OFF 8
 
 struct put_off {
@@ -264,7 +264,7 @@ static void put_off(struct put_off *later, const struct wharf_worker_message *me
 }
 
 /*
- * All that the front wants to be let go of at once, while the kernel is parked once.  To register
+ * All that the core wants to be let go of at once, while the kernel is parked once.  To register
  * memory it need not be away: that of fresh pages takes 0.75 s for a GiB, and as long as one came
  * behind the other nothing was decoded.
  */
@@ -305,7 +305,7 @@ static void serve(struct wharf_worker *worker)
         else if (message.kind == WHARF_WORKER_FORGET && worker->ops)
             forget_all(worker, &message);
         else
-            wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, EPROTO, "listening to the front", "");
+            wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, EPROTO, "listening to the core", "");
     }
 }
 

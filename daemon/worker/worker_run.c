@@ -17,15 +17,15 @@
 /* A wake-up that went astray costs at most this. */
 static const struct timespec longest_sleep = {.tv_sec = 1};
 
-/* Until the front has published more than `tail`, or says that there is something. */
+/* Until the core has published more than `tail`, or says that there is something. */
 static void sleep_on(const struct wharf_work_queue *queue, uint32_t tail)
 {
-    syscall(SYS_futex, &queue->front->tail, FUTEX_WAIT, tail, &longest_sleep, NULL, 0);
+    syscall(SYS_futex, &queue->core->tail, FUTEX_WAIT, tail, &longest_sleep, NULL, 0);
 }
 
 static void wake_threads(const struct wharf_work_queue *queue)
 {
-    syscall(SYS_futex, &queue->front->tail, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    syscall(SYS_futex, &queue->core->tail, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 static bool wants_park(const struct wharf_worker *worker)
@@ -107,7 +107,7 @@ static bool look_for_more(const struct wharf_worker_kernels *kernels, uint32_t t
         return false;
     do {
         for (unsigned i = 0; i < LOOKS_AT_TAIL; i++) {
-            if (__atomic_load_n(&kernels->queue.front->tail, __ATOMIC_ACQUIRE) != tail)
+            if (__atomic_load_n(&kernels->queue.core->tail, __ATOMIC_ACQUIRE) != tail)
                 return true;
             wharf_relax();
         }
@@ -121,7 +121,7 @@ static void *run(void *data)
     const struct wharf_work_queue *queue = &kernels->queue;
 
     for (;;) {
-        uint32_t tail = __atomic_load_n(&queue->front->tail, __ATOMIC_ACQUIRE);
+        uint32_t tail = __atomic_load_n(&queue->core->tail, __ATOMIC_ACQUIRE);
         if (wants_park(kernels->worker))
             stay_parked(kernels->worker);
         else if (wharf_work_pending(queue) || wharf_work_must_start(queue))
@@ -149,7 +149,7 @@ static void *copy(void *data)
     /* Sleeps as short as that are otherwise rounded up to 50 us. */
     prctl(PR_SET_TIMERSLACK, 1000);
     for (;;) {
-        uint32_t tail = __atomic_load_n(&queue->front->tail, __ATOMIC_ACQUIRE);
+        uint32_t tail = __atomic_load_n(&queue->core->tail, __ATOMIC_ACQUIRE);
         /* In this order: what a kernel has taken it took after it had begun, and when it is not
          * there any more, what it left to be copied is.  Its state says that it has left before the
          * last of its warps has told of its output. */

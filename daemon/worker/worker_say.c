@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_say.c: what the worker tells the front. */
+/* worker_say.c: what the worker tells the core. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

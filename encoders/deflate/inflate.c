@@ -3,7 +3,7 @@
  * inflate.c: the core: block after block, unit after unit, with the exact loop that alone judges.
  *
  * wharf_inflate_loop (inflate_loop.h) decodes as far as it can without looking at ends: it stops
- * in front of whatever is odd or near an end.  run_careful goes on from there, one unit a turn,
+ * in front of whatever is odd or near an end.  run_exact goes on from there, one unit a turn,
  * and looks at everything.  INVARIANT: bit_pos and out_next stand at the first unit that is not
  * decoded yet; a unit is taken as a whole or not at all.  So a decode can end anywhere and go on
  * with more source or room.
@@ -132,7 +132,7 @@ static void put_unit(struct wharf_inflate *inflate, const struct unit *unit)
 }
 
 /* The careful loop: decodes to the block's end or to whatever stops it. */
-static uint32_t run_careful(struct wharf_inflate *inflate)
+static uint32_t run_exact(struct wharf_inflate *inflate)
 {
     struct unit unit;
 
@@ -154,7 +154,7 @@ static uint32_t run_coded(struct wharf_inflate *inflate)
     const uint64_t start = inflate->bit_pos;
 
     wharf_inflate_loop(inflate);
-    uint32_t reason = run_careful(inflate);
+    uint32_t reason = run_exact(inflate);
     inflate->body_nbits += inflate->bit_pos - start;
     if (reason == WHARF_REASON_NONE)
         inflate->phase = WHARF_INFLATE_HEADER;

@@ -124,7 +124,7 @@ LANES_INLINE bool fits_split(const struct wharf_rans_walk *walk, const struct la
 }
 
 /* Lets coders take words where they may be less than a group's: from a copy with room below it. */
-LANES_INLINE void take_carefully(struct wharf_rans_walk *walk, struct lanes *lanes, uint32_t takes)
+LANES_INLINE void take_exactly(struct wharf_rans_walk *walk, struct lanes *lanes, uint32_t takes)
 {
     uint8_t copy[GROUP_NWORDS * WHARF_RANS_WORD_NBYTES] = {0};
     int64_t n = walk->next_word + 1 < GROUP_NWORDS ? walk->next_word + 1 : GROUP_NWORDS;
@@ -136,8 +136,8 @@ LANES_INLINE void take_carefully(struct wharf_rans_walk *walk, struct lanes *lan
 }
 
 /* A group of 32 symbols near the words' beginning, or in a window. */
-LANES_INLINE bool run_careful_group(const struct wharf_rans_loop_job *job, struct lookup lookup,
-                                    struct wharf_rans_walk *walk)
+LANES_INLINE bool run_exact_group(const struct wharf_rans_loop_job *job, struct lookup lookup,
+                                  struct wharf_rans_walk *walk)
 {
     bool in_window = walk->has_split && walk->group >= walk->split.first_group;
     const struct view view = view_of(job);
@@ -149,7 +149,7 @@ LANES_INLINE bool run_careful_group(const struct wharf_rans_loop_job *job, struc
         return false;
     if (in_window && !fits_split(walk, &lanes, takes))
         return false;
-    take_carefully(walk, &lanes, takes);
+    take_exactly(walk, &lanes, takes);
     lanes_store(&lanes, walk->states);
     if (in_window && walk->group == walk->split.last_group)
         wharf_rans_walk_next_window(walk);
@@ -164,7 +164,7 @@ LANES_INLINE bool run_rare_group(const struct wharf_rans_loop_job *job, struct l
     if (!wharf_rans_goes_on(job->task.asker, 1))
         return false;
     if (walk->group < walk->task->body->n_symbols / WHARF_RANS_N_LANES)
-        return run_careful_group(job, lookup, walk);
+        return run_exact_group(job, lookup, walk);
     return wharf_rans_walk_group(walk) == WHARF_REASON_NONE;
 }
 
@@ -234,7 +234,7 @@ LANES_INLINE bool join_group(const struct wharf_rans_loop_job *job, struct looku
     takes = (takes & ~later) | now;
     if (bad || walk->next_word + 1 < __builtin_popcount(takes))
         return false;
-    take_carefully(walk, &lanes, takes);
+    take_exactly(walk, &lanes, takes);
     lanes_store(&lanes, walk->states);
     walk->group++;
     return true;

@@ -21,7 +21,7 @@ struct block_one_tuning : tuning {
 };
 
 struct block_tuning {
-    /* The first warp's own: headers, tables, the careful path. */
+    /* The first warp's own: headers, tables, the exact path. */
     using one = block_one_tuning;
     static constexpr unsigned WARPS = 16;
     static constexpr unsigned LANES = 32 * WARPS;

@@ -60,7 +60,7 @@ WHARF_DEVICE bool write_tokens(state<P> &st, uint32_t &n, bool all)
 
 /*
  * collective.  Decodes a region of a body, 32 ranges from st.at on, which moves to where the next
- * symbol begins, or the next block.  status::stop: something is there that the careful path has
+ * symbol begins, or the next block.  status::stop: something is there that the exact path has
  * to judge.  `range` is how long ranges should be, and is set for the next region.  Without steps
  * it ends early; the caller's next look at them says so.
  */
@@ -69,7 +69,7 @@ WHARF_DEVICE status decode_region(state<P> &st, uint32_t &range, step_counter &s
 {
     uint32_t begin = st.at, begin_out = st.out.position;
     st.window = NO_WINDOW; /* the columns take its place */
-    sub_list list = scout(st, choose_range<P>(range, st.end() - begin));
+    sub_list list = find_sync_points(st, choose_range<P>(range, st.end() - begin));
     uint32_t n_tokens = 0, n_all = 0;
     uint32_t piece = 0;
     status ended = status::more;
@@ -110,7 +110,7 @@ WHARF_DEVICE uint32_t decode_body(state<P> &st, Sum &sum, step_counter &steps)
     }
     if (ended == status::block_end)
         return WHARF_REASON_NONE;
-    return decode_carefully(st, steps);
+    return decode_exactly(st, steps);
 }
 
 /* collective.  The bytes of a stored block. */

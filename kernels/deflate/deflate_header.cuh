@@ -6,7 +6,7 @@
 #ifndef WHARF_KERNELS_DEFLATE_HEADER_CUH
 #define WHARF_KERNELS_DEFLATE_HEADER_CUH
 
-#include "kernels/deflate/deflate_careful.cuh"
+#include "kernels/deflate/deflate_exact.cuh"
 
 namespace wharf
 {

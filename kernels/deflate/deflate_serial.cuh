@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * deflate_serial.cuh: raw Deflate as CODAG decodes it, a baseline to measure: one symbol a step,
- * all lanes alike, input by an input stream and output by the output stream.  Header, careful path
+ * all lanes alike, input by an input stream and output by the output stream.  Header, exact path
  * and verdicts are those of deflate_decode.cuh; what is left out is all that puts lanes at
  * different symbols.
  */

@@ -146,7 +146,7 @@ WHARF_DEVICE void move_window(state<P> &st, uint32_t at)
 }
 
 /*
- * What is taken from the step budget (decoder.cuh); a symbol of the careful path takes 1.  That is
+ * What is taken from the step budget (decoder.cuh); a symbol of the exact path takes 1.  That is
  * never more than one for each bit of input, and on the parallel path 5.2 for a byte, because
  * - a block takes at least 10 bits, and if it is not empty 18 (a literal between the header and the
  *   end, in the fixed codes);
@@ -154,7 +154,7 @@ WHARF_DEVICE void move_window(state<P> &st, uint32_t at)
  *   MIN_RANGE_NBITS, or the 189 symbols (MAX_SUBS * SUB_NSYMBOLS) for which there is room;
  * - a group but a region's last two takes 32 pieces, or what the window holds, which is more bits.
  * So a body of b bits takes 2 + 4 (1 + b / 189) + 2 (2 (1 + b / 189) + b / 32), which for a body of
- * 15 bits in a block of 18 is 11.6.  The careful path goes at most once over bits for which the
+ * 15 bits in a block of 18 is 11.6.  The exact path goes at most once over bits for which the
  * parallel path has taken already: those of one region, 189 symbols of each lane, for which there
  * is STEPS_BESIDES and what the budget has more than 5.2.
  */

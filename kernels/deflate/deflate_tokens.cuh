@@ -9,7 +9,7 @@
 #ifndef WHARF_KERNELS_DEFLATE_TOKENS_CUH
 #define WHARF_KERNELS_DEFLATE_TOKENS_CUH
 
-#include "kernels/deflate/deflate_scout.cuh"
+#include "kernels/deflate/deflate_sync.cuh"
 
 namespace wharf
 {
@@ -20,7 +20,7 @@ namespace flate
 struct piece {
     uint32_t at;        /* skewed */
     uint32_t n_symbols; /* to decode; then: decoded */
-    status ended;       /* more: all of them; block_end; stop: at something for the careful path */
+    status ended;       /* more: all of them; block_end; stop: at something for the exact path */
 };
 
 /* collective.  Piece number first_piece + lane of the list; none has 0 symbols. */
@@ -99,7 +99,7 @@ WHARF_DEVICE void decode_piece(const shared<P> &s, piece &piece, uint32_t p, uin
     piece.at += p - begin;
     piece.n_symbols = i;
     piece.ended = ended;
-    /* What uses bits past the end is for the careful path to judge, from this piece's start. */
+    /* What uses bits past the end is for the exact path to judge, from this piece's start. */
     if (p > end)
         piece = {piece.at - (p - begin), 0, status::stop};
 }

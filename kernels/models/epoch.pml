@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * epoch.pml: an epoch kernel leaves while the front publishes.  Is every item taken?
+ * epoch.pml: an epoch kernel leaves while the core publishes.  Is every item taken?
  *
- * The steps of work_queue_ops.h, of epoch_poll.cuh and of the worker's loop in epoch.h.  The front
+ * The steps of work_queue_ops.h, of epoch_poll.cuh and of the worker's loop in epoch.h.  The core
  * publishes ITEMS items, one or two at a time, and waits until all are taken.  The kernel takes
  * what it sees; it may find itself idle at any moment at which it sees nothing, and its stay over
  * at any moment at all.  The worker sleeps until it is woken.  An item that is overlooked leaves
- * the front waiting and the worker asleep: an invalid end state.
+ * the core waiting and the worker asleep: an invalid end state.
  *
  * There are two kernels: one whose blocks decode few items, of those codecs that blocks can, and one
  * whose warps decode all.  Either leaves when what is there is for the other one: the one of blocks
@@ -15,7 +15,7 @@
  * on the GPU.  Each says which is to follow, and the worker starts that.  That items are taken at
  * all is an assertion: of four kernels one takes some.
  *
- * The front's stores and the kernel's reach memory in order but as late as they like.  That the
+ * The core's stores and the kernel's reach memory in order but as late as they like.  That the
  * kernel's do so in order is more than the GPU promises: but each that matters is the last one
  * before a fence, before the kernel's end, or of its own word.  The worker's are followed by calls
  * of the driver.
@@ -41,14 +41,14 @@
 
 byte memory[4];
 
-chan front_stores = [2] of { byte, byte };
+chan core_stores = [2] of { byte, byte };
 chan kernel_stores = [3] of { byte, byte };
 
-active proctype front_memory()
+active proctype core_memory()
 {
 	byte word, value;
 end:	do
-	:: atomic { front_stores?word, value; memory[word] = value }
+	:: atomic { core_stores?word, value; memory[word] = value }
 	od
 }
 
@@ -61,9 +61,9 @@ end:	do
 }
 
 #ifdef NO_FENCE_FRONT
-#define front_fence() skip
+#define core_fence() skip
 #else
-#define front_fence() empty(front_stores)
+#define core_fence() empty(core_stores)
 #endif
 
 #ifdef NO_FENCE_KERNEL
@@ -120,8 +120,8 @@ byte k_head;   /* items that kernels have taken */
 
 inline wharf_work_publish()
 {
-	front_stores!TAIL, f_tail;
-	front_fence();
+	core_stores!TAIL, f_tail;
+	core_fence();
 	state = memory[STATE];
 	if
 	:: must_wake(state) -> woken = true
@@ -130,7 +130,7 @@ inline wharf_work_publish()
 	state = 0
 }
 
-active proctype front()
+active proctype core()
 {
 	byte f_tail, state;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * places.pml: the front uses the places of a queue again, and passes by those of items under way.
+ * places.pml: the core uses the places of a queue again, and passes by those of items under way.
  * Does the kernel find each index as it was written, and each item a slot of its own?
  *
- * The steps of work_queue_ops.h and of epoch_poll.cuh.  The front gives away INDICES indices, each to
+ * The steps of work_queue_ops.h and of epoch_poll.cuh.  The core gives away INDICES indices, each to
  * an item or to nothing, as it may at any moment.  The kernel takes them in order, and items end in
  * any.  Stores of both reach memory in order but as late as they like; so do completions.  A kernel
  * that is to leave has to see that nothing is under way: one that counts wrong never leaves.
@@ -15,7 +15,7 @@
 #define PLACES 2
 #define NOBODY 255
 
-/* Words that front stores: a place, or the tail. */
+/* Words that core stores: a place, or the tail. */
 #define TAIL PLACES
 
 #ifdef PASS_WHAT_WAS_NOT_TAKEN
@@ -30,25 +30,25 @@
 #define wharf_work_room() (f_tail - f_passed_end >= PLACES || f_tail - head < PLACES)
 #endif
 
-/* In memory: the front's, and the kernel's. */
+/* In memory: the core's, and the kernel's. */
 byte index_at[PLACES], tail;
 bool passes_at[PLACES];
 byte head;
 
-chan front_stores = [4] of { byte, byte, bool };
+chan core_stores = [4] of { byte, byte, bool };
 chan kernel_stores = [2] of { byte };
 chan done = [PLACES] of { byte };
 
 byte slot[PLACES]; /* the index of the item that has it, counted from 1; 0: none */
 byte k_ended, k_passed;
 
-active proctype front_memory()
+active proctype core_memory()
 {
 	byte word, value;
 	bool passes;
 end:	do
 	:: atomic {
-		front_stores?word, value, passes;
+		core_stores?word, value, passes;
 		if
 		:: word == TAIL -> tail = value
 		:: else -> index_at[word] = value; passes_at[word] = passes
@@ -65,7 +65,7 @@ end:	do
 	od
 }
 
-active proctype front()
+active proctype core()
 {
 	byte f_tail, item;
 	byte f_item[PLACES];
@@ -79,14 +79,14 @@ active proctype front()
 		f_item[item % PLACES] = NOBODY
 	:: f_tail < INDICES && f_item[f_tail % PLACES] == NOBODY && wharf_work_room() ->
 		f_item[f_tail % PLACES] = f_tail;
-		front_stores!f_tail % PLACES, f_tail, false;
+		core_stores!f_tail % PLACES, f_tail, false;
 		f_tail = f_tail + 1;
-		front_stores!TAIL, f_tail, false
+		core_stores!TAIL, f_tail, false
 	:: f_tail < INDICES && wharf_work_can_pass() && wharf_work_room() ->
-		front_stores!f_tail % PLACES, f_tail, true;
+		core_stores!f_tail % PLACES, f_tail, true;
 		f_tail = f_tail + 1;
 		f_passed_end = f_tail;
-		front_stores!TAIL, f_tail, false
+		core_stores!TAIL, f_tail, false
 	:: f_tail == INDICES && f_item[0] == NOBODY && f_item[1] == NOBODY -> break
 	od
 }

@@ -5,7 +5,7 @@
  * READ ME FIRST: directions.  Groups go upwards, words downwards: next_word is the number of the
  * word that is taken next, -1 when none is left.
  *
- * careful_group looks at every rule of rans_format.h, and alone judges.  fast_groups goes through
+ * exact_group looks at every rule of rans_format.h, and alone judges.  fast_groups goes through
  * groups where no split, no end of the words and no last symbol is near.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_GROUPS_CUH
@@ -109,7 +109,7 @@ WHARF_DEVICE bool agrees_with_split(const walk &w, uint32_t takers)
 
 /* collective.  The next group: rule 7.  After a failure the walk is over. */
 template <lookup KIND>
-WHARF_DEVICE uint32_t careful_group(const stream &in, const model &m, walk &w)
+WHARF_DEVICE uint32_t exact_group(const stream &in, const model &m, walk &w)
 {
     uint32_t number = WARP_LANES * w.group + lane_id();
     bool is_there = number < in.n_symbols;
@@ -337,7 +337,7 @@ WHARF_DEVICE uint32_t walk_groups(const stream &in, const model &m, word_ring &r
                 w = before;
             continue;
         }
-        reason = careful_group<KIND>(in, m, w);
+        reason = exact_group<KIND>(in, m, w);
         if (reason != WHARF_REASON_NONE)
             return reason;
     }

@@ -177,7 +177,7 @@ struct findings {
  * the split's state; and that word is there when the run begins, if that is in front of the window.
  * In front of the window it stays there, since no lane's start has come.
  *
- * What careful_group looks at follows.  In the window's first group words above cut(s) go to lanes
+ * What exact_group looks at follows.  In the window's first group words above cut(s) go to lanes
  * that start later, and all from there on to lanes that start now, who come behind the others: so
  * the first of them takes cut(s).  In the next groups there is no word left above it.  All of that
  * holds in front of the window and behind it as well, as far as there is no other one.

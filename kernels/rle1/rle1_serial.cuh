@@ -6,7 +6,7 @@
 #ifndef WHARF_KERNELS_RLE1_RLE1_SERIAL_CUH
 #define WHARF_KERNELS_RLE1_RLE1_SERIAL_CUH
 
-#include "kernels/rle1/rle1_careful.cuh"
+#include "kernels/rle1/rle1_exact.cuh"
 
 namespace wharf
 {

@@ -16,7 +16,7 @@
 #ifndef WHARF_KERNELS_RLE1_RLE1_WINDOW_CUH
 #define WHARF_KERNELS_RLE1_RLE1_WINDOW_CUH
 
-#include "kernels/rle1/rle1_careful.cuh"
+#include "kernels/rle1/rle1_exact.cuh"
 #include "kernels/rle_window.cuh"
 
 namespace wharf

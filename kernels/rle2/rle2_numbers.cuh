@@ -5,7 +5,7 @@
 #ifndef WHARF_KERNELS_RLE2_RLE2_NUMBERS_CUH
 #define WHARF_KERNELS_RLE2_RLE2_NUMBERS_CUH
 
-#include "kernels/rle2/rle2_careful.cuh"
+#include "kernels/rle2/rle2_exact.cuh"
 
 namespace wharf
 {

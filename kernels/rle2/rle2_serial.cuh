@@ -6,7 +6,7 @@
 #ifndef WHARF_KERNELS_RLE2_RLE2_SERIAL_CUH
 #define WHARF_KERNELS_RLE2_RLE2_SERIAL_CUH
 
-#include "kernels/rle2/rle2_careful.cuh"
+#include "kernels/rle2/rle2_exact.cuh"
 
 namespace wharf
 {

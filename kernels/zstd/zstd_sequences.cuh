@@ -7,7 +7,7 @@
  * each, its cells and where its bits begin, is enough for a lane to find its values.  Offsets that
  * are those of sequences before follow from a scan.  Then the batch is written.
  *
- * A sequence that is not in order, or too long for a batch, ends it, and the careful path takes
+ * A sequence that is not in order, or too long for a batch, ends it, and the exact path takes
  * some from there on, by all lanes alike.  It alone judges.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_SEQUENCES_CUH
@@ -21,7 +21,7 @@ namespace wharf
 namespace zstd
 {
 
-/* Sequences that the careful path takes before a batch is tried again. */
+/* Sequences that the exact path takes before a batch is tried again. */
 constexpr uint32_t N_CAREFUL = 32;
 /* Batches between two looks at whether the job is to be stopped. */
 constexpr uint32_t BATCHES_BETWEEN_LOOKS = 16;
@@ -246,7 +246,7 @@ WHARF_DEVICE uint32_t take_batch(state &st, sequences &q)
     return n_good;
 }
 
-/* ---- the careful path ------------------------------------------------------------------------ */
+/* ---- the exact path ------------------------------------------------------------------------ */
 
 /* collective.  Puts n literals, which are there, where they go. */
 WHARF_DEVICE void put_literals(state &st, const sequences &q, uint32_t n)
@@ -324,7 +324,7 @@ WHARF_DEVICE uint32_t take_one(state &st, sequences &q)
 }
 
 /* collective.  Some of them: a reason. */
-WHARF_DEVICE uint32_t take_carefully(state &st, sequences &q)
+WHARF_DEVICE uint32_t take_exactly(state &st, sequences &q)
 {
     uint32_t reason = WHARF_REASON_NONE;
     for (uint32_t i = 0; i < N_CAREFUL && q.n > 0 && reason == WHARF_REASON_NONE; i++)
@@ -343,7 +343,7 @@ WHARF_DEVICE uint32_t take_sequences(state &st, sequences &q)
         uint32_t wanted = q.n < WARP_LANES ? q.n : WARP_LANES;
         if (take_batch(st, q) == wanted)
             continue;
-        uint32_t reason = take_carefully(st, q);
+        uint32_t reason = take_exactly(st, q);
         if (reason != WHARF_REASON_NONE)
             return reason;
     }

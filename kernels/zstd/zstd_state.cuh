@@ -52,7 +52,7 @@ constexpr unsigned MAX_WEIGHT_SYMBOLS_OF_32 = 92, MAX_WEIGHT_SYMBOLS_OF_64 = 12;
 constexpr unsigned N_COUNTS = 96;
 constexpr unsigned N_LITERALS = 256;
 
-/* Codes of more bits than this are decoded by the careful path alone: no encoder makes them. */
+/* Codes of more bits than this are decoded by the exact path alone: no encoder makes them. */
 constexpr unsigned QUICK_TREE_LOG = 11;
 
 /* Tree and sequences take turns. */

@@ -9,7 +9,7 @@
  * literals go.
  *
  * NOTHING HERE DECIDES ANYTHING but that all is good.  What is not is decoded once more by the
- * careful path below, a literal at a time, which says where it stands.
+ * exact path below, a literal at a time, which says where it stands.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_STREAMS_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_STREAMS_CUH

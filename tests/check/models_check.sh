@@ -91,7 +91,7 @@ test_clients_need_marks_to_spare_what_waited() {
 test_leaving_kernel_overlooks_nothing() {
     holds epoch
 }
-test_leaving_kernel_needs_the_fronts_fence() {
+test_leaving_kernel_needs_the_cores_fence() {
     fails_without NO_FENCE_FRONT epoch 'invalid end state'
 }
 test_leaving_kernel_needs_its_own_fence() {

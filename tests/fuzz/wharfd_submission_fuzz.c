@@ -17,15 +17,15 @@
 #include "daemon/base/config.h"
 #include "daemon/base/loop.h"
 #include "daemon/core/activity.h"
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
-#include "daemon/core/front.h"
 #include "daemon/core/job.h"
 #include "daemon/core/session.h"
 #include "daemon/core/session_events.h"
 #include "daemon/core/tenant.h"
 #include "daemon/cpu/cpu_run.h"
 #include "daemon/dispatch/batch_open.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/intake.h"
 #include "daemon/dispatch/job_pieces.h"
 #include "daemon/dispatch/session_end.h"
@@ -55,7 +55,7 @@ static void check(int good)
 /* ---- the daemon ---------------------------------------------------------------------------- */
 
 static struct wharf_config config;
-static struct wharf_front front;
+static struct wharf_core core;
 static struct wharf_gpu_memory gpu_memory = {.is_device = true};
 static struct wharf_loop *loop;
 
@@ -76,8 +76,8 @@ static void set_up(void)
     config.quota.max_job_nbytes = ARENA_NBYTES;
     check(wharf_loop_new(WHARF_LOOP_EPOLL, &loop) == 0);
     wharf_loop_on_wake(loop, on_wake, NULL);
-    check(wharf_front_init(&front, &config, loop) == 0);
-    front.workers.n_workers = 1;
+    check(wharf_core_init(&core, &config, loop) == 0);
+    core.workers.n_workers = 1;
 }
 
 /* A piece that an engine has. */
@@ -138,9 +138,9 @@ static void client_init(struct client *client, uint64_t id, const char *tenant_n
     };
 
     memset(client, 0, sizeof(*client));
-    wharf_front_enter(&front);
-    struct wharf_tenant *tenant = wharf_tenants_get(&front.tenants, tenant_name, &config);
-    wharf_front_leave(&front);
+    wharf_core_enter(&core);
+    struct wharf_tenant *tenant = wharf_tenants_get(&core.tenants, tenant_name, &config);
+    wharf_core_leave(&core);
     check(tenant && wharf_session_new(&options, tenant, &client->session) == 0);
     client->ring_nbytes = wharf_ring_segment_nbytes(N_ENTRIES);
     void *c = mmap(NULL, client->ring_nbytes, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -161,10 +161,10 @@ static void client_init(struct client *client, uint64_t id, const char *tenant_n
         .segment = {.nbytes = ARENA_NBYTES, .fd = -1},
         .memory = &gpu_memory,
     };
-    wharf_front_enter(&front);
-    wharf_front_add_session(&front, client->session);
-    wharf_front_watch(&front, client->session, wharf_now_ns());
-    wharf_front_leave(&front);
+    wharf_core_enter(&core);
+    wharf_core_add_session(&core, client->session);
+    wharf_core_watch(&core, client->session, wharf_now_ns());
+    wharf_core_leave(&core);
 }
 
 /* Whether the loop thread was told that nobody uses the session any more. */
@@ -174,10 +174,10 @@ static bool is_free(const struct client *client)
     struct wharf_session *session;
     bool found = false;
 
-    wharf_front_enter(&front);
-    while ((session = wharf_front_next_news(&front, &news)))
+    wharf_core_enter(&core);
+    while ((session = wharf_core_next_news(&core, &news)))
         found |= session == client->session && news == WHARF_SESSION_IS_FREE;
-    wharf_front_leave(&front);
+    wharf_core_leave(&core);
     return found;
 }
 
@@ -185,22 +185,22 @@ static bool is_free(const struct client *client)
 
 static void look(struct client *client, bool by_doorbell)
 {
-    wharf_front_enter(&front);
+    wharf_core_enter(&core);
     if (by_doorbell)
-        wharf_front_rung(&front, client->session, 1);
+        wharf_core_doorbell(&core, client->session, 1);
     else
-        wharf_front_look(&front);
-    wharf_front_leave(&front);
+        wharf_core_poll_rings(&core);
+    wharf_core_leave(&core);
 }
 
 static void begin_piece(struct client *client, struct under_way *at, uint64_t most_ns)
 {
     if (at->is_there)
         return;
-    wharf_front_enter(&front);
-    at->is_there = wharf_front_next(&front, most_ns, &at->piece);
-    front.workers.n_short += at->is_there;
-    wharf_front_leave(&front);
+    wharf_core_enter(&core);
+    at->is_there = wharf_core_next(&core, most_ns, &at->piece);
+    core.workers.n_short += at->is_there;
+    wharf_core_leave(&core);
     if (at->is_there)
         check(at->piece.job->session == client->session);
 }
@@ -209,9 +209,9 @@ static uint32_t ask(struct wharf_decode_poll *poll)
 {
     struct under_way *at = (struct under_way *)poll;
 
-    wharf_front_enter(&front);
-    wharf_front_going_on(&front, &at->piece, wharf_now_ns());
-    wharf_front_leave(&front);
+    wharf_core_enter(&core);
+    wharf_core_going_on(&core, &at->piece, wharf_now_ns());
+    wharf_core_leave(&core);
     return at->piece.job->stopped;
 }
 
@@ -223,14 +223,14 @@ static void end_piece(struct under_way *at)
         return;
     at->poll.ask = ask;
     if (at->piece.kind == WHARF_PIECE_OPEN)
-        wharf_batch_open(&front, &at->piece);
+        wharf_batch_open(&core, &at->piece);
     else
-        wharf_cpu_run(&front, &buffer, &at->piece,
+        wharf_cpu_run(&core, &buffer, &at->piece,
                       &(struct wharf_cpu_others){&at->poll, NULL, NULL});
-    wharf_front_enter(&front);
-    front.workers.n_short--;
-    wharf_front_done(&front, &at->piece);
-    wharf_front_leave(&front);
+    wharf_core_enter(&core);
+    core.workers.n_short--;
+    wharf_core_done(&core, &at->piece);
+    wharf_core_leave(&core);
     at->is_there = false;
 }
 
@@ -316,11 +316,11 @@ static void do_step(struct input *input, struct client *client)
         break;
     default:
         /* Workers fall asleep, or are there again; rarely the session is drained. */
-        wharf_front_enter(&front);
-        front.workers.n_awake = step / 12 % 2;
+        wharf_core_enter(&core);
+        core.workers.n_awake = step / 12 % 2;
         if (step >= 240)
-            wharf_front_drain_session(&front, client->session);
-        wharf_front_leave(&front);
+            wharf_core_drain_session(&core, client->session);
+        wharf_core_leave(&core);
     }
 }
 
@@ -353,7 +353,7 @@ static void finish(struct client *client)
         count(client);
     }
     check(session->n_in_flight == 0 && session->n_pieces == 0);
-    check(wharf_place_n_queued(&front) == 0 && !front.deadlines.root);
+    check(wharf_place_n_queued(&core) == 0 && !core.deadlines.root);
     check(session->regions[0].n_users == 0);
     check(session->is_broken || client->n_taken == client->n_completed);
     check(session->is_broken || client->taken_sum == client->completed_sum);
@@ -363,12 +363,11 @@ static void client_deinit(struct client *client)
 {
     struct wharf_session *session = client->session;
 
-    wharf_front_kill_session(&front, session);
+    wharf_core_kill_session(&core, session);
     for (unsigned k = 0; k < N_PIECES; k++)
         end_piece(&client->pieces[k]);
     check(is_free(client));
-    check(wharf_place_n_queued(&front) == 0 && !front.deadlines.root &&
-          !wharf_front_watches(&front));
+    check(wharf_place_n_queued(&core) == 0 && !core.deadlines.root && !wharf_core_watches(&core));
     check(session->tenant->used.memory_nbytes == 0);
     munmap(client->c, client->ring_nbytes);
     wharf_session_free(session);
@@ -381,7 +380,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     uint8_t ends_at_once;
 
     set_up();
-    front.workers.n_awake = 1;
+    core.workers.n_awake = 1;
     client_init(&client, 1, "uid:1");
     take(&input, &ends_at_once, 1);
     for (unsigned i = 0; i < STEPS_AT_MOST && input.nbytes; i++) {

@@ -3,7 +3,7 @@
  * engine_host.c: a worker's engine that is as quick as a processor: items are decoded by the CPU's
  * decoders, one after the other, by the thread that would wait for a kernel.
  *
- * It calls itself a GPU, so the front treats it as one: for measuring and profiling all that is
+ * It calls itself a GPU, so the core treats it as one: for measuring and profiling all that is
  * between a client and a device on machines without any, where the SIMT layer, a thousand times
  * slower than a GPU, hides it.
  */
@@ -17,7 +17,7 @@
 #include "encoders/decode_job.h"
 #include "proto/wharf_job.h"
 
-/* As many as an H100 has: what the front does with this number it does here. */
+/* As many as an H100 has: what the core does with this number it does here. */
 #define N_WARPS 4224u
 /* Chunks of up to this many bytes. */
 #define MOST_NBYTES ((size_t)1 << 20)
@@ -162,8 +162,8 @@ static void run_item(struct wharf_epoch *epoch, uint32_t index)
 /* Takes what there is; whether there was anything. */
 static bool take(struct wharf_epoch *epoch)
 {
-    uint32_t tail = __atomic_load_n(&epoch->queue.front->tail, __ATOMIC_ACQUIRE);
-    uint32_t cancel_tail = __atomic_load_n(&epoch->queue.front->cancel_tail, __ATOMIC_ACQUIRE);
+    uint32_t tail = __atomic_load_n(&epoch->queue.core->tail, __ATOMIC_ACQUIRE);
+    uint32_t cancel_tail = __atomic_load_n(&epoch->queue.core->cancel_tail, __ATOMIC_ACQUIRE);
     bool is_any = epoch->head != tail;
 
     for (; epoch->head != tail; epoch->head++)

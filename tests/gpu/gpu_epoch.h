@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_epoch.h: what the measurements of wharf_gpu_epoch share: an epoch engine with its front and
+ * gpu_epoch.h: what the measurements of wharf_gpu_epoch share: an epoch engine with its core and
  * worker, and chunks in memory that it reaches.
  */
 #ifndef WHARF_TESTS_GPU_EPOCH_H

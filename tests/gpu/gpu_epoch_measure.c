@@ -21,7 +21,7 @@ static void print_latency(const struct gpu_epoch *e, const char *mode, const cha
 /* ---- one item at a time -----------------------------------------------------------------------
  */
 
-/* Spins for the completion, as a front does while work is under way. */
+/* Spins for the completion, as a core does while work is under way. */
 static struct wharf_work_completion round_trip(struct gpu_epoch *e,
                                                const struct wharf_work_item *item, double *ret_us)
 {

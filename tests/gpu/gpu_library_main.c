@@ -368,21 +368,21 @@ static void test_stream(void)
 
 /* ---- what calls do not do -------------------------------------------------------------------- */
 
-struct gate {
+struct filter {
     atomic_bool open;
 };
 
-static void wait_for_gate(void *argument)
+static void wait_for_fd_filter(void *argument)
 {
-    struct gate *gate = argument;
-    while (!atomic_load(&gate->open))
+    struct filter *filter = argument;
+    while (!atomic_load(&filter->open))
         ;
 }
 
 /* A call comes back while what is before it in its stream has not ended. */
 static void test_call_does_not_wait(void)
 {
-    struct gate gate = {false};
+    struct filter filter = {false};
     size_t room = 2 * N_PLAIN + 1024;
     cudaStream_t stream;
     struct work *work = managed(sizeof(*work));
@@ -391,10 +391,10 @@ static void test_call_does_not_wait(void)
 
     fill(work, sources, room, WHARF_CODEC_DEFLATE, 1);
     must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    must(cudaLaunchHostFunc(stream, wait_for_gate, &gate));
+    must(cudaLaunchHostFunc(stream, wait_for_fd_filter, &filter));
     must_call(wharf_cuda_decode(cuda, &batch, stream));
     bool is_waiting = cudaStreamQuery(stream) == cudaErrorNotReady;
-    atomic_store(&gate.open, true);
+    atomic_store(&filter.open, true);
     must(cudaStreamSynchronize(stream));
     test_tap_report(is_waiting && count_wrong(work, WHARF_CODEC_DEFLATE) == 0,
                     "a call returns before its stream gets there");

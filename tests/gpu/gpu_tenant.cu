@@ -79,7 +79,7 @@ int measure(double seconds)
         us.push_back((stop - start) * 1e6);
     }
     std::sort(us.begin(), us.end());
-    printf("\"tenant_trips\":%zu,\"tenant_p50_us\":%.1f,\"tenant_p99_us\":%.1f,"
+    printf("\"tenant_latencies\":%zu,\"tenant_p50_us\":%.1f,\"tenant_p99_us\":%.1f,"
            "\"tenant_max_us\":%.1f\n",
            us.size(), us[us.size() / 2], us[us.size() * 99 / 100], us.back());
     return 0;

@@ -17,7 +17,7 @@ static const char help[] =
     "  trips      64 KiB in, a kernel, 64 KiB out, one after the other; prints a JSON object\n"
     "  saturate   kernels without a pause that copy 256 MiB in the GPU's memory\n";
 
-static int print_trips(double seconds)
+static int print_latencies(double seconds)
 {
     printf("{");
     int status = gpu_tenant_round_trips(seconds);
@@ -32,7 +32,7 @@ int main(int argc, char **argv)
     double seconds = argc == 3 ? strtod(argv[2], NULL) : 0;
 
     if (seconds > 0 && strcmp(argv[1], "trips") == 0)
-        return print_trips(seconds);
+        return print_latencies(seconds);
     if (seconds > 0 && strcmp(argv[1], "saturate") == 0)
         return gpu_tenant_saturate(seconds);
     return test_usage(help);

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib/tap.sh"
 
 # In a test's source: threads of its own, or what has them.
-HAS_THREADS='<pthread\.h>|wharf\.h"|"daemon/|tests/lib/test_(client|daemon|front|handle|service|storm|wharfd)'
+HAS_THREADS='<pthread\.h>|wharf\.h"|"daemon/|tests/lib/test_(client|daemon|core|handle|service|storm|wharfd)'
 
 # A list in the Makefile once got lost in a merge, and with it all fuzz targets from the tests.
 test_make_test_runs_every_test_file() {

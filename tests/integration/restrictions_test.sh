@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The unit's system-call filter and what goes with it, without systemd: what it stops, and that
-# daemon, gate and worker run under it.
+# daemon, filter and worker run under it.
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
@@ -78,10 +78,10 @@ n_chunks() {
     "$TOP/tests/lib/prometheus.py" value scraped wharf_chunks_total engine=cpu || echo 0
 }
 
-# The client's registered memory goes through the gate.
+# The client's registered memory goes through the filter.
 test_daemon_serves_under_the_restrictions() {
     begin
-    # Far above what the gate takes on a machine that does much else.
+    # Far above what the filter takes on a machine that does much else.
     printf '[daemon]\ngate_timeout = 1min\n' > config
     "$BUILD/wharfd" --socket "$PWD/plain" --config config 2> plain.log &
     plain=$!

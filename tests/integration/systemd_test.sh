@@ -367,7 +367,7 @@ has_limit() {
     [ "$has" = "$2" ] || [ "$has" = "$most" ]
 }
 
-# Registered memory goes through the gate, a process of its own, under the same restrictions.
+# Registered memory goes through the filter, a process of its own, under the same restrictions.
 test_restrictions_hold_and_do_not_get_in_the_way() {
     begin
     start_client alice

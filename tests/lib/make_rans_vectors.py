@@ -182,11 +182,11 @@ def bad_bodies():
     write('split-states-cut-off', stream[:body_at + 400], 'input_truncated')
     write('half-a-word', stream + b'\0', 'input_truncated')
     states = b'\1\0\0\0' * 32
-    front = stream[:body_at]
-    write('no-splits-and-not-one', front + states + rans.bytes_of([0, 0, 0]), 'rans_header')
-    write('symbols-beyond-the-limit', front + states +
+    core = stream[:body_at]
+    write('no-splits-and-not-one', core + states + rans.bytes_of([0, 0, 0]), 'rans_header')
+    write('symbols-beyond-the-limit', core + states +
           rans.bytes_of([0b0000_1_11111_111111, 0xffff, 0xffff, 0, 0]), 'rans_header')
-    write('symbols-without-words', front + states + rans.bytes_of([0b0000_1_00111_111111, 0xc000]),
+    write('symbols-without-words', core + states + rans.bytes_of([0b0000_1_00111_111111, 0xc000]),
           'input_truncated')
     last = len(plain.coded.splits) - 1
     for s in (0, last):

@@ -4,19 +4,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void test_bare_front_init(struct wharf_front *front, uint32_t n_gpus)
+void test_bare_core_init(struct wharf_core *core, uint32_t n_gpus)
 {
     struct wharf_config config;
 
     wharf_config_init(&config);
-    if (wharf_front_init(front, &config, NULL) < 0) {
+    if (wharf_core_init(core, &config, NULL) < 0) {
         fprintf(stderr, "the daemon's centre cannot be made\n");
         abort();
     }
-    front->fleet.n_gpus = n_gpus;
-    front->fleet.gpus_up = (1u << n_gpus) - 1;
-    front->fleet.gpu_engine = WHARF_ENGINE_GPU;
-    front->fleet.gpu_codecs = UINT64_MAX;
+    core->fleet.n_gpus = n_gpus;
+    core->fleet.gpus_up = (1u << n_gpus) - 1;
+    core->fleet.gpu_engine = WHARF_ENGINE_GPU;
+    core->fleet.gpu_codecs = UINT64_MAX;
 }
 
 void test_bare_tenant_init(struct wharf_tenant *tenant)

@@ -6,12 +6,12 @@
 #ifndef WHARF_TESTS_TEST_BARE_H
 #define WHARF_TESTS_TEST_BARE_H
 
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "proto/wharf_job.h"
 
 /* With the defaults, and so many GPUs that take jobs of all codecs.  To be undone by
- * wharf_front_deinit. */
-void test_bare_front_init(struct wharf_front *front, uint32_t n_gpus);
+ * wharf_core_deinit. */
+void test_bare_core_init(struct wharf_core *core, uint32_t n_gpus);
 
 /* All zero but its weight and what the scheduler keeps for it. */
 void test_bare_tenant_init(struct wharf_tenant *tenant);

@@ -44,7 +44,8 @@ struct wharf_job test_compress_job(uint32_t codec, uint32_t parameter, uint32_t 
     return job;
 }
 
-/* ---- round trips --------------------------------------------------------------------------- */
+/* ---- round latencies ---------------------------------------------------------------------------
+ */
 
 void test_compress_decodes(struct wharf *wharf, const struct wharf_job *made, size_t nbytes,
                            int has_changed)

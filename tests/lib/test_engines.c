@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/estimate.h"
-#include "daemon/core/front.h"
+#include "daemon/core/gpu_latency.h"
 #include "daemon/core/job.h"
 #include "daemon/core/residency.h"
-#include "daemon/core/trip.h"
 #include "daemon/placement/gpu_memory.h"
 #include "daemon/placement/place.h"
 #include "daemon/placement/place_cost.h"
@@ -28,7 +28,7 @@
 static struct test_engines_machine machine;
 static struct test_engines_load load;
 static struct test_engines_result result;
-static struct wharf_front front;
+static struct wharf_core core;
 static struct wharf_tenant tenant;
 static struct wharf_region region;
 static struct wharf_gpu_memory memory;
@@ -83,13 +83,13 @@ static struct event next_event(void)
 struct chunk {
     struct wharf_job job;
     struct wharf_piece piece;
-    struct wharf_gpu_trip trip;
+    struct wharf_gpu_round round;
     uint32_t client;
     uint64_t handed_ns;
 };
 static struct chunk *chunks;
 static uint64_t *client_free_ns;
-/* One thing holds the front lock at a time. */
+/* One thing holds the core lock at a time. */
 static uint64_t lock_free_ns;
 
 static uint32_t index_of(const struct wharf_job *job)
@@ -111,10 +111,10 @@ static void submit(struct chunk *chunk)
     job->taken_ns = now_ns;
     job->estimate_ns =
         wharf_estimate_ns(&tenant.estimates, load.codec, load.in_nbytes, load.out_nbytes);
-    wharf_place_push(&front, job, false);
+    wharf_place_push(&core, job, false);
 }
 
-/* Takes it from its queue, as wharf_front_take does. */
+/* Takes it from its queue, as wharf_core_take does. */
 static void take(struct chunk *chunk, bool is_gpu, uint64_t estimate_ns)
 {
     struct wharf_job *job = &chunk->job;
@@ -129,19 +129,19 @@ static void take(struct chunk *chunk, bool is_gpu, uint64_t estimate_ns)
         .capacity_nbytes = load.out_nbytes,
         .begun_ns = now_ns,
     };
-    wharf_place_remove(&front, job);
-    wharf_sched_charge(&front.sched[job->pool], job, (int64_t)estimate_ns);
+    wharf_place_remove(&core, job);
+    wharf_sched_charge(&core.sched[job->pool], job, (int64_t)estimate_ns);
     if (is_gpu)
-        wharf_place_took_by_gpu(&front, &chunk->piece, 0);
+        wharf_place_took_by_gpu(&core, &chunk->piece, 0);
     else
-        wharf_place_took_by_cpu(&front, &chunk->piece);
+        wharf_place_took_by_cpu(&core, &chunk->piece);
 }
 
 /* Its client gets it, and submits it again when it has time to. */
 static void give_back(struct chunk *chunk, bool is_gpu, uint64_t took_ns)
 {
     chunk->piece.ended_ns = now_ns;
-    wharf_place_learn(&front, &chunk->piece, took_ns);
+    wharf_place_learn(&core, &chunk->piece, took_ns);
     result.n_chunks++;
     result.n_gpu += is_gpu;
     uint64_t at_ns = later(now_ns, client_free_ns[chunk->client]) + machine.client_ns;
@@ -181,7 +181,7 @@ static void begin_on(struct processor *processor, struct chunk *chunk)
     processor->is_busy = true;
     processor->chunk = (uint32_t)(chunk - chunks);
     processor->took_ns = noisy(load.cpu_ns);
-    front.workers.n_sleeping = --n_idle;
+    core.workers.n_sleeping = --n_idle;
     happens(lock_free_ns + processor->took_ns, PROCESSOR_ENDS, (uint32_t)(processor - processors));
 }
 
@@ -198,8 +198,8 @@ static struct processor *idle_one(void)
 
 static void serve_processors(void)
 {
-    while (n_idle > 0 && wharf_place_n_for_cpu(&front) > 0) {
-        struct wharf_job *job = wharf_place_first_for_cpu(&front, WHARF_NEVER);
+    while (n_idle > 0 && wharf_place_n_for_cpu(&core) > 0) {
+        struct wharf_job *job = wharf_place_first_for_cpu(&core, WHARF_NEVER);
         if (!job)
             return;
         begin_on(idle_one(), &chunks[index_of(job)]);
@@ -210,7 +210,7 @@ static void end_on(struct processor *processor)
 {
     processor->is_busy = false;
     processor->idle_since_ns = now_ns;
-    front.workers.n_sleeping = ++n_idle;
+    core.workers.n_sleeping = ++n_idle;
     give_back(&chunks[processor->chunk], false, processor->took_ns);
 }
 
@@ -249,7 +249,7 @@ static void occupy_first(struct servers *servers, uint64_t until_ns)
 
 static bool are_blocks(void)
 {
-    if (front.fleet.gpus[0].n_in_flight > machine.n_few)
+    if (core.fleet.gpus[0].n_in_flight > machine.n_few)
         many_at_ns = now_ns;
     return machine.n_blocks > 0 && load.block_ns > 0 &&
            (many_at_ns == 0 || now_ns - many_at_ns >= MANY_FOR_NS);
@@ -257,7 +257,7 @@ static bool are_blocks(void)
 
 static void hand_over(struct chunk *chunk)
 {
-    struct wharf_gpu_view *gpu = &front.fleet.gpus[0];
+    struct wharf_gpu_view *gpu = &core.fleet.gpus[0];
     uint64_t nbytes = load.in_nbytes + load.out_nbytes;
     uint64_t estimate_ns = wharf_place_warp_ns(0, &chunk->job, load.in_nbytes, load.out_nbytes);
 
@@ -266,7 +266,7 @@ static void hand_over(struct chunk *chunk)
     gpu->in_flight_ns += estimate_ns;
     gpu->in_flight_nbytes += nbytes;
     chunk->handed_ns = now_ns;
-    chunk->trip = (struct wharf_gpu_trip){
+    chunk->round = (struct wharf_gpu_round){
         .estimate_ns = estimate_ns,
         .nbytes = gpu->in_flight_nbytes,
         .n_there = gpu->n_in_flight,
@@ -278,19 +278,19 @@ static void hand_over(struct chunk *chunk)
     link_free_ns = later(now_ns, link_free_ns) + nbytes * machine.link_ps_per_kib / 1024 / 1000;
     ended_ns = later(ended_ns, link_free_ns);
     occupy_first(servers, ended_ns);
-    chunk->piece.warp_ns = chunk->trip.decode_ns = ended_ns - begun_ns;
+    chunk->piece.warp_ns = chunk->round.decode_ns = ended_ns - begun_ns;
     happens(ended_ns + load.way_ns + machine.latency_ns / 2, GPU_ENDS, (uint32_t)(chunk - chunks));
 }
 
 static void notice(struct chunk *chunk)
 {
-    struct wharf_gpu_view *gpu = &front.fleet.gpus[0];
+    struct wharf_gpu_view *gpu = &core.fleet.gpus[0];
 
     gpu->n_in_flight--;
-    gpu->in_flight_ns -= chunk->trip.estimate_ns;
+    gpu->in_flight_ns -= chunk->round.estimate_ns;
     gpu->in_flight_nbytes -= load.in_nbytes + load.out_nbytes;
-    chunk->trip.elapsed_ns = now_ns - chunk->handed_ns;
-    wharf_place_learn_trip(gpu, &chunk->piece, &chunk->trip);
+    chunk->round.elapsed_ns = now_ns - chunk->handed_ns;
+    wharf_place_learn_latency(gpu, &chunk->piece, &chunk->round);
     give_back(chunk, true, chunk->piece.warp_ns / gpu->n_warps);
 }
 
@@ -303,7 +303,7 @@ static void serve_gpu(void)
         return;
     if (n_done_out != n_done_in)
         notice(&chunks[done[n_done_out++ % n_places]]);
-    else if (wharf_place_gpu_has_room(&front, 0) && (job = wharf_place_first_for_gpu(&front, 0)))
+    else if (wharf_place_gpu_has_room(&core, 0) && (job = wharf_place_first_for_gpu(&core, 0)))
         hand_over(&chunks[index_of(job)]);
     else
         return;
@@ -328,9 +328,9 @@ void test_engines_start(const struct test_engines_machine *with,
     uint32_t cpu_prices[WHARF_N_CODECS] = {0}, gpu_prices[WHARF_N_CODECS] = {0};
 
     machine = *with;
-    test_bare_front_init(&front, 1);
-    front.workers.n_workers = machine.n_processors;
-    front.fleet.gpus[0] = (struct wharf_gpu_view){
+    test_bare_core_init(&core, 1);
+    core.workers.n_workers = machine.n_processors;
+    core.fleet.gpus[0] = (struct wharf_gpu_view){
         .n_warps = machine.n_warps,
         .latency_ns = machine.latency_ns,
     };
@@ -349,7 +349,7 @@ void test_engines_start(const struct test_engines_machine *with,
 
 void test_engines_stop(void)
 {
-    wharf_front_deinit(&front);
+    wharf_core_deinit(&core);
 }
 
 static void make_clients(void)
@@ -371,20 +371,20 @@ static void make_clients(void)
 static void make_engines(void)
 {
     processors = calloc(machine.n_processors, sizeof(*processors));
-    n_idle = front.workers.n_sleeping = machine.n_processors;
+    n_idle = core.workers.n_sleeping = machine.n_processors;
     blocks = servers_of(machine.n_blocks);
     warps = servers_of(machine.n_warps);
     link_free_ns = feeder_free_ns = lock_free_ns = many_at_ns = 0;
     n_done_in = n_done_out = 0;
     feeder_is_called = false;
-    front.fleet.gpus[0].n_in_flight = 0;
-    front.fleet.gpus[0].in_flight_ns = front.fleet.gpus[0].in_flight_nbytes = 0;
+    core.fleet.gpus[0].n_in_flight = 0;
+    core.fleet.gpus[0].in_flight_ns = core.fleet.gpus[0].in_flight_nbytes = 0;
 }
 
 static void forget_all(void)
 {
     for (unsigned i = 0; i < load.n_clients; i++)
-        wharf_place_drop(&front, &sessions[i]);
+        wharf_place_drop(&core, &sessions[i]);
     n_events = 0;
     free(events);
     events = NULL;

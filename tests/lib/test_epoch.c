@@ -134,7 +134,7 @@ void test_epoch_close(struct test_epoch *t)
     munmap(t->config.queue, mapping_nbytes(t));
 }
 
-/* ---- the front ------------------------------------------------------------------------------ */
+/* ---- the core ------------------------------------------------------------------------------ */
 
 static struct test_epoch_place *place(const struct test_epoch *t, uint32_t index)
 {

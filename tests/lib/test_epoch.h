@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_epoch.h: a front and a worker around an epoch engine, in one process: the calling thread is
- * the front, one thread starts kernels and waits for them, one moves outputs.
+ * test_epoch.h: a core and a worker around an epoch engine, in one process: the calling thread is
+ * the core, one thread starts kernels and waits for them, one moves outputs.
  *
  * Functions end the program with a message when something fails that no test is about.
  */
@@ -17,7 +17,7 @@
 #include "kernels/work_mover.h"
 #include "kernels/work_queue_ops.h"
 
-/* The front's own note of an item under way. */
+/* The core's own note of an item under way. */
 struct test_epoch_place {
     struct wharf_work_item item;
     uint32_t index;
@@ -29,7 +29,7 @@ struct test_epoch {
     struct wharf_epoch *epoch;
     struct wharf_epoch_config config;
     struct wharf_work_queue queue;
-    /* The front. */
+    /* The core. */
     struct wharf_work_submitter submitter;
     struct wharf_work_reaper done, moved;
     struct test_epoch_place *places;

@@ -37,12 +37,12 @@ void test_innocent_connect(struct test_innocent *scene)
 
 void test_innocent_start(struct test_innocent *scene, const char *io)
 {
-    char config[256], gate[64] = "";
+    char config[256], filter[64] = "";
 
     if (scene->gate_timeout)
-        snprintf(gate, sizeof(gate), "gate_timeout = %s\n", scene->gate_timeout);
+        snprintf(filter, sizeof(filter), "gate_timeout = %s\n", scene->gate_timeout);
     snprintf(config, sizeof(config),
-             "[daemon]\nio = %s\n%s[listen other]\npath = other\ntenant = socket\n", io, gate);
+             "[daemon]\nio = %s\n%s[listen other]\npath = other\ntenant = socket\n", io, filter);
     test_wharfd_start(&scene->wharfd, config);
     snprintf(scene->other_socket, sizeof(scene->other_socket), "%s/other", scene->wharfd.folder);
     scene->plain = test_data_new(test_data_find("text"), 1, CHUNK);
@@ -75,7 +75,7 @@ void test_innocent_check(struct test_innocent *scene)
 
 void test_innocent_expect_fds(struct test_innocent *scene)
 {
-    /* A gate's socket and pidfd. */
+    /* A filter's socket and pidfd. */
     int most = scene->n_fds_at_first + 2;
 
     expect(TEST_WAIT(test_wharfd_n_fds(&scene->wharfd) <= most), "descriptors leak");

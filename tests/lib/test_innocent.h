@@ -36,11 +36,11 @@ void test_innocent_connect(struct test_innocent *scene);
 /* Runs a job and a ping; both have to come out right, within 30 seconds. */
 void test_innocent_check(struct test_innocent *scene);
 
-/* The daemon has no more descriptors than at first, but for those of a gate. */
+/* The daemon has no more descriptors than at first, but for those of a filter. */
 void test_innocent_expect_fds(struct test_innocent *scene);
 
-/* Whether a new client, on that socket, can register memory.  Where gates have little time one can
- * be late for nothing, on a machine that does much else: then the client comes again. */
+/* Whether a new client, on that socket, can register memory.  Where filters have little time one
+ * can be late for nothing, on a machine that does much else: then the client comes again. */
 bool test_innocent_can_register(const char *socket);
 
 /* Checks both once more, and that the daemon ends well. */

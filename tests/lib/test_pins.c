@@ -9,10 +9,10 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/residency.h"
 #include "daemon/core/totals.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/gpu/worker_message.h"
 #include "daemon/placement/gpu_memory.h"
@@ -33,10 +33,10 @@ void test_pins_set_up(void)
 {
     int pair[2];
 
-    test_bare_front_init(&test_pins.front, 1);
-    wharf_totals_init_boundless(&test_pins.front.tenants.totals);
+    test_bare_core_init(&test_pins.core, 1);
+    wharf_totals_init_boundless(&test_pins.core.tenants.totals);
     for (unsigned i = 0; i < TEST_PINS_N_TENANTS; i++) {
-        test_pins.tenants[i] = (struct wharf_tenant){.totals = &test_pins.front.tenants.totals};
+        test_pins.tenants[i] = (struct wharf_tenant){.totals = &test_pins.core.tenants.totals};
         wharf_list_init(&test_pins.tenants[i].gpu_pins.link);
         wharf_list_init(&test_pins.tenants[i].gpu_pins.pins);
         test_pins.sessions[i] =
@@ -48,8 +48,8 @@ void test_pins_set_up(void)
     expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0, "no sockets");
     test_pins.backend = calloc(1, sizeof(*test_pins.backend));
     expect(test_pins.backend != NULL, "out of memory");
-    test_pins.backend->front = &test_pins.front;
-    test_pins.backend->view = &test_pins.front.fleet.gpus[0];
+    test_pins.backend->core = &test_pins.core;
+    test_pins.backend->view = &test_pins.core.fleet.gpus[0];
     test_pins.backend->engine = WHARF_ENGINE_GPU;
     test_pins.backend->state = WHARF_GPU_UP;
     test_pins.backend->link = (struct wharf_worker_link){.socket = pair[0], .pidfd = -1};
@@ -66,7 +66,7 @@ void test_pins_tear_down(void)
     close(test_pins.worker);
     close(test_pins.memfd);
     free(test_pins.backend);
-    wharf_front_deinit(&test_pins.front);
+    wharf_core_deinit(&test_pins.core);
 }
 
 struct wharf_gpu_memory *test_pins_add_to(unsigned tenant, bool is_device, unsigned n_pages)
@@ -74,11 +74,11 @@ struct wharf_gpu_memory *test_pins_add_to(unsigned tenant, bool is_device, unsig
     uint64_t nbytes = (uint64_t)n_pages * TEST_PINS_PAGE;
     struct wharf_session *session = &test_pins.sessions[tenant];
     struct wharf_gpu_memory *memory =
-        is_device ? wharf_gpu_memory_new_device(&test_pins.front, session, test_pins.memfd, nbytes)
-                  : wharf_gpu_memory_new(&test_pins.front, session, test_pins.memfd, nbytes, false);
+        is_device ? wharf_gpu_memory_new_device(&test_pins.core, session, test_pins.memfd, nbytes)
+                  : wharf_gpu_memory_new(&test_pins.core, session, test_pins.memfd, nbytes, false);
 
     expect(memory != NULL, "no memory");
-    wharf_gpu_memory_add(&test_pins.front, memory);
+    wharf_gpu_memory_add(&test_pins.core, memory);
     return memory;
 }
 
@@ -89,9 +89,9 @@ struct wharf_gpu_memory *test_pins_add(bool is_device)
 
 void test_pins_drop(struct wharf_gpu_memory *memory)
 {
-    wharf_front_enter(&test_pins.front);
-    wharf_gpu_memory_drop(&test_pins.front, memory, &(struct wharf_use){.n_jobs = 0});
-    wharf_front_leave(&test_pins.front);
+    wharf_core_enter(&test_pins.core);
+    wharf_gpu_memory_drop(&test_pins.core, memory, &(struct wharf_use){.n_jobs = 0});
+    wharf_core_leave(&test_pins.core);
 }
 
 void test_pins_tend_at(uint64_t now_ns)
@@ -100,10 +100,10 @@ void test_pins_tend_at(uint64_t now_ns)
 
     while (is_more) {
         test_pins.backend->told.forgotten_at_ns = 0;
-        test_pins.front.fleet.gpus_wanted = 0;
+        test_pins.core.fleet.gpus_wanted = 0;
         test_pins.backend->told.pass.is_stale = false;
         is_more = wharf_gpu_pins_tend(test_pins.backend, now_ns) <= now_ns ||
-                  test_pins.front.fleet.gpus_wanted & 1;
+                  test_pins.core.fleet.gpus_wanted & 1;
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_pins.h: a front and the backend of its GPU, whose worker the test is: which memory of
+ * test_pins.h: a core and the backend of its GPU, whose worker the test is: which memory of
  * clients it is told to register and to let go, and what it answers.
  *
  * What does not work ends the program.
@@ -8,7 +8,7 @@
 #ifndef WHARF_TESTS_TEST_PINS_H
 #define WHARF_TESTS_TEST_PINS_H
 
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/placement/gpu_memory.h"
 
@@ -16,7 +16,7 @@ enum { TEST_PINS_N_TENANTS = 3, TEST_PINS_PAGE = 4096 };
 
 /* There is one. */
 extern struct test_pins {
-    struct wharf_front front;
+    struct wharf_core core;
     struct wharf_tenant tenants[TEST_PINS_N_TENANTS];
     struct wharf_session sessions[TEST_PINS_N_TENANTS]; /* of each */
     struct wharf_gpu_backend *backend;

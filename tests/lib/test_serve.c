@@ -345,7 +345,7 @@ static int listen_to(struct server *server, struct test_session *session)
 
 /* Whether the session has ended for good, before its first job is run: programs may look at the
  * output of jobs that were, in the arena that is emptied. */
-static int is_forfeited(struct test_session *session)
+static int is_revoked(struct test_session *session)
 {
     const struct test_daemon *daemon = session->daemon;
     int is_silent = test_daemon_does(daemon, TEST_MISDEED_SILENT_FORFEIT);
@@ -389,7 +389,7 @@ static int work(struct server *server)
 
     for (unsigned i = 0; i < server->n; i++) {
         struct test_session *session = server->sessions[i];
-        int r = is_forfeited(session) ? -EPROTO : test_session_work(session);
+        int r = is_revoked(session) ? -EPROTO : test_session_work(session);
         if (r < 0 || !misbehave_at_work(session))
             drop(server, i--);
         else

@@ -20,7 +20,7 @@ static void on_fault(int number)
         abort();
 }
 
-void test_slow_begin(const struct test_front_client *client, uint64_t offset, size_t nbytes)
+void test_slow_begin(const struct test_core_client *client, uint64_t offset, size_t nbytes)
 {
     struct sigaction action = {.sa_handler = on_fault};
 

@@ -23,20 +23,20 @@ static size_t offset_of(uint64_t user_data)
 
 /* The source of all of them is written once: an encoder that wrote it again would disturb those
  * that read it. */
-static void submit(struct test_front_client *client, uint16_t region, uint64_t offset,
+static void submit(struct test_core_client *client, uint16_t region, uint64_t offset,
                    uint64_t user_data)
 {
     static size_t nbytes;
 
     if (client->arena[0] == 0)
-        nbytes = test_front_put_chunk(client, 0, test_small_plain(), TEST_SMALL_NBYTES);
+        nbytes = test_core_put_chunk(client, 0, test_small_plain(), TEST_SMALL_NBYTES);
     struct wharf_submission s =
-        test_front_decode_of(user_data, 0, nbytes, offset, TEST_SMALL_NBYTES);
+        test_core_decode_of(user_data, 0, nbytes, offset, TEST_SMALL_NBYTES);
     s.dst_region = region;
-    test_front_submit(client, &s);
+    test_core_submit(client, &s);
 }
 
-void test_small_submit(struct test_front_client *client, uint64_t user_data)
+void test_small_submit(struct test_core_client *client, uint64_t user_data)
 {
     uint64_t offset = TEST_SMALL_OUT + offset_of(user_data);
 
@@ -44,16 +44,15 @@ void test_small_submit(struct test_front_client *client, uint64_t user_data)
     submit(client, WHARF_REGION_ARENA, offset, user_data);
 }
 
-void test_small_submit_to(struct test_front_client *client, uint8_t *memory, uint64_t user_data)
+void test_small_submit_to(struct test_core_client *client, uint8_t *memory, uint64_t user_data)
 {
     memset(memory + offset_of(user_data), 0, TEST_SMALL_NBYTES);
     submit(client, 1, offset_of(user_data), user_data);
 }
 
-struct wharf_completion test_small_reap_from(struct test_front_client *client,
-                                             const uint8_t *memory)
+struct wharf_completion test_small_reap_from(struct test_core_client *client, const uint8_t *memory)
 {
-    struct wharf_completion completion = test_front_reap(client);
+    struct wharf_completion completion = test_core_reap(client);
     const uint8_t *out = memory + offset_of(completion.user_data);
 
     if (completion.result == WHARF_OK && memcmp(out, test_small_plain(), TEST_SMALL_NBYTES) == 0)
@@ -63,12 +62,12 @@ struct wharf_completion test_small_reap_from(struct test_front_client *client,
     abort();
 }
 
-struct wharf_completion test_small_reap(struct test_front_client *client)
+struct wharf_completion test_small_reap(struct test_core_client *client)
 {
     return test_small_reap_from(client, client->arena + TEST_SMALL_OUT);
 }
 
-struct wharf_completion test_small_run(struct test_front_client *client, uint64_t user_data)
+struct wharf_completion test_small_run(struct test_core_client *client, uint64_t user_data)
 {
     test_small_submit(client, user_data);
     return test_small_reap(client);

@@ -253,7 +253,7 @@ int test_wharfd_says_times(const struct test_wharfd *daemon, const char *text, u
     return TEST_WAIT(n_said(daemon, text) >= n);
 }
 
-static int is_gate(int pid)
+static int is_fd_filter(int pid)
 {
     char path[64], name[32] = "";
 
@@ -261,33 +261,33 @@ static int is_gate(int pid)
     FILE *file = fopen(path, "re");
     if (!file)
         return 0;
-    int found = fgets(name, sizeof(name), file) && strcmp(name, "wharfd-gate\n") == 0;
+    int found = fgets(name, sizeof(name), file) && strcmp(name, "wharfd-filter\n") == 0;
     fclose(file);
     return found;
 }
 
 /* The kernel's list may lack some while one of them ends. */
-static pid_t find_gate(const struct test_wharfd *daemon)
+static pid_t find_fd_filter(const struct test_wharfd *daemon)
 {
     char path[64];
-    int pid, gate = 0;
+    int pid, filter = 0;
 
     snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)daemon->pid, (int)daemon->pid);
     FILE *file = fopen(path, "re");
     if (!file)
         return 0;
-    while (!gate && fscanf(file, "%d", &pid) == 1)
-        gate = is_gate(pid) ? pid : 0;
+    while (!filter && fscanf(file, "%d", &pid) == 1)
+        filter = is_fd_filter(pid) ? pid : 0;
     fclose(file);
-    return gate;
+    return filter;
 }
 
-pid_t test_wharfd_gate(const struct test_wharfd *daemon)
+pid_t test_wharfd_fd_filter(const struct test_wharfd *daemon)
 {
-    pid_t gate = 0;
+    pid_t filter = 0;
 
-    TEST_WAIT((gate = find_gate(daemon)) > 0);
-    return gate;
+    TEST_WAIT((filter = find_fd_filter(daemon)) > 0);
+    return filter;
 }
 
 int test_wharfd_n_fds(const struct test_wharfd *daemon)

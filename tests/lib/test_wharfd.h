@@ -78,7 +78,7 @@ int test_wharfd_says(const struct test_wharfd *daemon, const char *text);
 int test_wharfd_says_times(const struct test_wharfd *daemon, const char *text, unsigned n);
 
 /* Its child that receives clients' descriptors, which is there or comes by itself. */
-pid_t test_wharfd_gate(const struct test_wharfd *daemon);
+pid_t test_wharfd_fd_filter(const struct test_wharfd *daemon);
 
 /* Its open descriptors, its mappings of memfds, and its memory in KiB: resident private and shared,
  * and its own alone. */

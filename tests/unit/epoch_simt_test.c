@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * epoch_simt_test: epoch kernels on the SIMT layer, with the calling thread as the front: every
+ * epoch_simt_test: epoch kernels on the SIMT layer, with the calling thread as the core: every
  * item is completed once, with the CPU engine's outcome, whenever it comes: while a kernel runs,
  * leaves, is parked or is not there.
  *

@@ -185,7 +185,7 @@ Test(step_budget_simt, half_of_it_is_enough_for_what_asks_for_the_most)
                      forge.out_nbytes, "serial", k);
         check_margin(WHARF_DEVICE_BLOCK | WHARF_CODEC_DEFLATE, forge.data, nbytes, forge.out_nbytes,
                      "block", k);
-        /* The careful path once more over the last region, or over what is cut off. */
+        /* The exact path once more over the last region, or over what is cut off. */
         if (forge.out_nbytes)
             check_margin(WHARF_CODEC_DEFLATE, forge.data, nbytes, forge.out_nbytes - 1, "full", k);
         check_margin(WHARF_CODEC_DEFLATE, forge.data, nbytes - 6, forge.out_nbytes, "cut", k);

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "proto/wharf_job.h"
+#include "tests/lib/test_core.h"
 #include "tests/lib/test_data.h"
-#include "tests/lib/test_front.h"
 #include "tests/lib/test_wait.h"
 
 #define MiB ((uint64_t)1 << 20)
@@ -17,9 +17,9 @@
 enum { N_CHUNKS = 300, SMALL = 3000, TABLE = 8 << 20, RESULTS = 9 << 20, OUTPUTS = 4 << 20 };
 
 /* A batch of N_CHUNKS chunks in the arena, all of the same data; odd alignments. */
-static struct wharf_submission put_batch(struct test_front_client *client, const uint8_t *plain)
+static struct wharf_submission put_batch(struct test_core_client *client, const uint8_t *plain)
 {
-    size_t nbytes = test_front_put_chunk(client, 5, plain, SMALL);
+    size_t nbytes = test_core_put_chunk(client, 5, plain, SMALL);
     struct wharf_chunk chunk = {
         .src_offset = 5,
         .src_nbytes = (uint32_t)nbytes,
@@ -41,7 +41,7 @@ static struct wharf_submission put_batch(struct test_front_client *client, const
     };
 }
 
-static struct wharf_chunk_result result_of(const struct test_front_client *client, unsigned i)
+static struct wharf_chunk_result result_of(const struct test_core_client *client, unsigned i)
 {
     struct wharf_chunk_result result;
 
@@ -54,17 +54,17 @@ static struct wharf_chunk_result result_of(const struct test_front_client *clien
     ((client)->arena + TABLE + 3 + (i) * sizeof(struct wharf_chunk) +                              \
      offsetof(struct wharf_chunk, member))
 
-Test(wharfd_batch, batch_is_decoded_whole, .init = test_front_set_up)
+Test(wharfd_batch, batch_is_decoded_whole, .init = test_core_set_up)
 {
     uint8_t *plain = test_data_new(test_data_find("text"), 1, SMALL);
-    struct test_front_client client;
+    struct test_core_client client;
 
-    test_front_client_init(&client, 1, "uid:1", 8, 16 * MiB);
+    test_core_client_init(&client, 1, "uid:1", 8, 16 * MiB);
     struct wharf_submission batch = put_batch(&client, plain);
     uint32_t in_nbytes;
     memcpy(&in_nbytes, ENTRY_AT(&client, 0, src_nbytes), 4);
-    test_front_submit(&client, &batch);
-    struct wharf_completion completion = test_front_reap(&client);
+    test_core_submit(&client, &batch);
+    struct wharf_completion completion = test_core_reap(&client);
     cr_assert_eq(completion.result, WHARF_OK);
     cr_assert_eq(completion.flags, WHARF_COMPLETION_RESULTS);
     cr_assert_eq(completion.out_nbytes, N_CHUNKS * SMALL);
@@ -76,29 +76,29 @@ Test(wharfd_batch, batch_is_decoded_whole, .init = test_front_set_up)
         cr_assert_eq(result_of(&client, i).out_nbytes, SMALL);
         cr_assert_eq(result_of(&client, i).engine, WHARF_ENGINE_CPU);
     }
-    cr_assert_eq(TEST_FRONT_LOCKED(test_front.tenants.n), 1);
-    cr_assert_eq(TEST_FRONT_LOCKED(client.session->tenant->used.memory_nbytes), 0);
-    cr_assert_eq(TEST_FRONT_LOCKED(client.session->regions[0].n_users), 0);
-    test_front_client_deinit(&client);
-    test_front_stop();
+    cr_assert_eq(TEST_CORE_LOCKED(test_core.tenants.n), 1);
+    cr_assert_eq(TEST_CORE_LOCKED(client.session->tenant->used.memory_nbytes), 0);
+    cr_assert_eq(TEST_CORE_LOCKED(client.session->regions[0].n_users), 0);
+    test_core_client_deinit(&client);
+    test_core_stop();
     free(plain);
 }
 
-Test(wharfd_batch, first_bad_chunk_is_the_lowest_and_others_are_decoded, .init = test_front_set_up)
+Test(wharfd_batch, first_bad_chunk_is_the_lowest_and_others_are_decoded, .init = test_core_set_up)
 {
     static const uint8_t nonsense[8] = {0x78, 0x9c, 0xff};
     uint8_t *plain = test_data_new(test_data_find("text"), 1, SMALL);
-    struct test_front_client client;
+    struct test_core_client client;
 
-    test_front_client_init(&client, 1, "uid:1", 8, 16 * MiB);
+    test_core_client_init(&client, 1, "uid:1", 8, 16 * MiB);
     struct wharf_submission batch = put_batch(&client, plain);
     memcpy(client.arena + 6 * MiB, nonsense, sizeof(nonsense));
     for (unsigned i = 250; i >= 50; i -= 50) {
         uint64_t offset = 6 * MiB;
         memcpy(ENTRY_AT(&client, i, src_offset), &offset, sizeof(offset));
     }
-    test_front_submit(&client, &batch);
-    struct wharf_completion completion = test_front_reap(&client);
+    test_core_submit(&client, &batch);
+    struct wharf_completion completion = test_core_reap(&client);
     cr_assert_eq(completion.result, WHARF_BAD_DATA);
     cr_assert_eq(completion.reason, WHARF_REASON_DEFLATE_BLOCK_TYPE);
     cr_assert_eq(completion.bit_offset, 16);
@@ -111,92 +111,92 @@ Test(wharfd_batch, first_bad_chunk_is_the_lowest_and_others_are_decoded, .init =
         if (!is_bad)
             cr_assert_arr_eq(client.arena + OUTPUTS + i * SMALL, plain, SMALL);
     }
-    test_front_client_deinit(&client);
-    test_front_stop();
+    test_core_client_deinit(&client);
+    test_core_stop();
     free(plain);
 }
 
-Test(wharfd_batch, bad_table_entry_stops_a_batch_before_it_begins, .init = test_front_set_up)
+Test(wharfd_batch, bad_table_entry_stops_a_batch_before_it_begins, .init = test_core_set_up)
 {
     uint8_t *plain = test_data_new(test_data_find("text"), 1, SMALL);
-    struct test_front_client client;
+    struct test_core_client client;
     uint64_t offset = 16 * MiB - 1;
     uint16_t region = 9;
 
-    test_front_client_init(&client, 1, "uid:1", 8, 16 * MiB);
+    test_core_client_init(&client, 1, "uid:1", 8, 16 * MiB);
     struct wharf_submission batch = put_batch(&client, plain);
     memcpy(ENTRY_AT(&client, 299, dst_offset), &offset, sizeof(offset));
-    test_front_submit(&client, &batch);
-    struct wharf_completion completion = test_front_reap(&client);
+    test_core_submit(&client, &batch);
+    struct wharf_completion completion = test_core_reap(&client);
     cr_assert_eq(completion.result, WHARF_BAD_REQUEST);
     cr_assert_eq(completion.reason, WHARF_REASON_REQUEST_RANGE);
     cr_assert_eq(completion.first_bad_chunk, 299);
     cr_assert_eq(completion.flags, 0);
     memcpy(ENTRY_AT(&client, 150, src_region), &region, sizeof(region));
-    test_front_submit(&client, &batch);
-    completion = test_front_reap(&client);
+    test_core_submit(&client, &batch);
+    completion = test_core_reap(&client);
     cr_assert_eq(completion.reason, WHARF_REASON_REQUEST_REGION);
     cr_assert_eq(completion.first_bad_chunk, 150);
     for (unsigned i = 0; i < N_CHUNKS * SMALL; i++)
         cr_assert_eq(client.arena[OUTPUTS + i], 0, "something was decoded");
-    cr_assert_eq(TEST_FRONT_LOCKED(client.session->tenant->used.memory_nbytes), 0);
-    cr_assert_eq(TEST_FRONT_LOCKED(client.session->regions[0].n_users), 0);
-    test_front_client_deinit(&client);
-    test_front_stop();
+    cr_assert_eq(TEST_CORE_LOCKED(client.session->tenant->used.memory_nbytes), 0);
+    cr_assert_eq(TEST_CORE_LOCKED(client.session->regions[0].n_users), 0);
+    test_core_client_deinit(&client);
+    test_core_stop();
     free(plain);
 }
 
-Test(wharfd_batch, batch_sizes_are_checked, .init = test_front_set_up)
+Test(wharfd_batch, batch_sizes_are_checked, .init = test_core_set_up)
 {
-    struct test_front_client client;
+    struct test_core_client client;
 
-    test_front_client_init(&client, 1, "uid:1", 8, 16 * MiB);
+    test_core_client_init(&client, 1, "uid:1", 8, 16 * MiB);
     struct wharf_submission s = {.opcode = WHARF_OP_BATCH, .codec = WHARF_CODEC_ZLIB};
-    test_front_refused(&client, &s, WHARF_REASON_REQUEST_BATCH);
+    test_core_refused(&client, &s, WHARF_REASON_REQUEST_BATCH);
     s.src_nbytes = 33;
-    test_front_refused(&client, &s, WHARF_REASON_REQUEST_BATCH);
+    test_core_refused(&client, &s, WHARF_REASON_REQUEST_BATCH);
     s.src_nbytes = 2001 * 32;
-    test_front_refused(&client, &s, WHARF_REASON_REQUEST_BATCH);
+    test_core_refused(&client, &s, WHARF_REASON_REQUEST_BATCH);
     s.src_nbytes = 64;
     s.dst_nbytes = 24;
     s.dst_offset = 64;
-    test_front_refused(&client, &s, WHARF_REASON_REQUEST_BATCH);
+    test_core_refused(&client, &s, WHARF_REASON_REQUEST_BATCH);
     s.dst_nbytes = 0;
-    test_front_refused(&client, &s, WHARF_REASON_REQUEST_BATCH);
+    test_core_refused(&client, &s, WHARF_REASON_REQUEST_BATCH);
     s.dst_nbytes = 48;
     s.dst_offset = 63;
-    test_front_refused(&client, &s, WHARF_REASON_REQUEST_OVERLAP);
+    test_core_refused(&client, &s, WHARF_REASON_REQUEST_OVERLAP);
     s.dst_offset = 64;
     s.checksum = 1;
-    test_front_refused(&client, &s, WHARF_REASON_REQUEST_RESERVED);
+    test_core_refused(&client, &s, WHARF_REASON_REQUEST_RESERVED);
     s.checksum = 0;
     /* Zeroes are two chunks of nothing: that is truncated data. */
-    test_front_submit(&client, &s);
-    struct wharf_completion completion = test_front_reap(&client);
+    test_core_submit(&client, &s);
+    struct wharf_completion completion = test_core_reap(&client);
     cr_assert_eq(completion.result, WHARF_BAD_DATA);
     cr_assert_eq(completion.reason, WHARF_REASON_INPUT_TRUNCATED);
-    test_front_client_deinit(&client);
-    test_front_stop();
+    test_core_client_deinit(&client);
+    test_core_stop();
 }
 
-Test(wharfd_batch, batch_over_the_memory_quota_is_quota, .init = test_front_set_up)
+Test(wharfd_batch, batch_over_the_memory_quota_is_quota, .init = test_core_set_up)
 {
     uint8_t *plain = test_data_new(test_data_find("text"), 1, SMALL);
-    struct test_front_client client;
+    struct test_core_client client;
 
-    test_front_client_init(&client, 1, "uid:1", 8, 16 * MiB);
-    wharf_front_enter(&test_front);
+    test_core_client_init(&client, 1, "uid:1", 8, 16 * MiB);
+    wharf_core_enter(&test_core);
     client.session->tenant->quota.max_memory_nbytes = 1000;
-    wharf_front_leave(&test_front);
+    wharf_core_leave(&test_core);
     struct wharf_submission batch = put_batch(&client, plain);
-    test_front_submit(&client, &batch);
-    cr_assert_eq(test_front_reap(&client).result, WHARF_QUOTA);
-    test_front_client_deinit(&client);
-    test_front_stop();
+    test_core_submit(&client, &batch);
+    cr_assert_eq(test_core_reap(&client).result, WHARF_QUOTA);
+    test_core_client_deinit(&client);
+    test_core_stop();
     free(plain);
 }
 /* Waits until a chunk of a batch is done: its result is there. */
-static void wait_for_result(const struct test_front_client *client, unsigned i)
+static void wait_for_result(const struct test_core_client *client, unsigned i)
 {
     cr_assert(TEST_WAIT(result_of(client, i).engine != WHARF_ENGINE_AUTO), "chunk %u was not begun",
               i);
@@ -208,14 +208,14 @@ Test(wharfd_batch, cancelled_batch_stops_between_chunks)
 {
     /* Work for ten seconds and more, so that it is not done before the cancel comes. */
     enum { N = 4000, LARGE = 2 << 20 };
-    struct test_front_client client;
+    struct test_core_client client;
     uint8_t *plain = test_data_new(test_data_find("text"), 1, LARGE);
     unsigned n_ok = 0, n_cancelled = 0;
 
-    wharf_config_init(&test_front_config);
-    test_front_start(1);
-    test_front_client_init(&client, 1, "uid:1", 8, 16 * MiB);
-    size_t nbytes = test_front_put_chunk(&client, 0, plain, LARGE);
+    wharf_config_init(&test_core_config);
+    test_core_start(1);
+    test_core_client_init(&client, 1, "uid:1", 8, 16 * MiB);
+    size_t nbytes = test_core_put_chunk(&client, 0, plain, LARGE);
     cr_assert_leq(nbytes, OUTPUTS);
     for (unsigned i = 0; i < N; i++) {
         struct wharf_chunk chunk = {
@@ -231,11 +231,11 @@ Test(wharfd_batch, cancelled_batch_stops_between_chunks)
         .dst_offset = RESULTS + 1,
         .dst_nbytes = N * sizeof(struct wharf_chunk_result),
     };
-    test_front_submit(&client, &s);
+    test_core_submit(&client, &s);
     wait_for_result(&client, 0);
     s = (struct wharf_submission){.opcode = WHARF_OP_CANCEL, .src_offset = 3};
-    test_front_submit(&client, &s);
-    test_front_sleep(&client, 2);
+    test_core_submit(&client, &s);
+    test_core_sleep(&client, 2);
     struct wharf_completion completion;
     while (wharf_ring_reap(&client.ring, &completion) == 1) {
         if (completion.user_data != 3)
@@ -250,7 +250,7 @@ Test(wharfd_batch, cancelled_batch_stops_between_chunks)
     cr_assert_eq(n_ok + n_cancelled, N);
     cr_assert_gt(n_ok, 0);
     cr_assert_gt(n_cancelled, 0);
-    test_front_client_deinit(&client);
-    test_front_stop();
+    test_core_client_deinit(&client);
+    test_core_stop();
     free(plain);
 }

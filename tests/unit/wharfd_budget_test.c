@@ -22,7 +22,7 @@ enum { BUDGET = 8 };
 static void set_up_budget(void)
 {
     test_pins_set_up();
-    test_pins.front.config.gpu_memory_nbytes = BUDGET * TEST_PINS_PAGE;
+    test_pins.core.config.gpu_memory_nbytes = BUDGET * TEST_PINS_PAGE;
 }
 
 static struct wharf_gpu_memory *add_pinned(unsigned tenant, unsigned n_pages)
@@ -54,7 +54,7 @@ static void want(struct wharf_gpu_memory *memory, uint64_t now_ns)
 {
     struct named named;
 
-    wharf_gpu_room_want(&test_pins.front, job_of(&named, memory), now_ns);
+    wharf_gpu_room_want(&test_pins.core, job_of(&named, memory), now_ns);
 }
 
 /* What the worker lets go of now, and does; NULL in the place of what it is not told. */
@@ -79,7 +79,7 @@ Test(wharfd_budget, tenant_with_most_makes_room, .init = set_up_budget, .fini = 
     wharf_gpu_room_use(test_pins.backend->gpu, job_of(&named, own[0]), now_ns);
     wharf_gpu_end_use(test_pins.backend, &named.job);
     want(wanted, now_ns);
-    cr_assert_eq(test_pins.front.fleet.gpus_wanted & 1, 1);
+    cr_assert_eq(test_pins.core.fleet.gpus_wanted & 1, 1);
     test_pins_tend_at(now_ns);
     expect_forgotten(own[1]);
     cr_assert_eq(own[1]->on[0].state, WHARF_GPU_MEMORY_ABSENT);
@@ -93,8 +93,8 @@ Test(wharfd_budget, tenant_with_most_makes_room, .init = set_up_budget, .fini = 
     test_pins_answer_registered(wanted->number);
     cr_assert_eq(wanted->on[0].state, WHARF_GPU_MEMORY_READY);
     cr_assert_eq(other->on[0].state, WHARF_GPU_MEMORY_READY);
-    cr_assert_eq(test_pins.front.residency.room.promised_nbytes +
-                     test_pins.front.residency.room.leaving_nbytes,
+    cr_assert_eq(test_pins.core.residency.room.promised_nbytes +
+                     test_pins.core.residency.room.leaving_nbytes,
                  0);
     cr_assert_eq(own[1]->on[0].state, WHARF_GPU_MEMORY_REFUSED);
 }
@@ -119,7 +119,7 @@ Test(wharfd_budget, many_small_pieces_make_room, .init = set_up_budget, .fini = 
     struct wharf_gpu_memory *small[N], *wanted, *more;
     uint64_t now_ns;
 
-    test_pins.front.config.gpu_memory_nbytes = N * TEST_PINS_PAGE;
+    test_pins.core.config.gpu_memory_nbytes = N * TEST_PINS_PAGE;
     for (unsigned i = 0; i < N; i++)
         small[i] = test_pins_add_to(0, false, 1);
     test_pins_register_all(small, N);
@@ -138,8 +138,8 @@ Test(wharfd_budget, many_small_pieces_make_room, .init = set_up_budget, .fini = 
     cr_assert_eq(wanted->on[0].state, WHARF_GPU_MEMORY_READY);
     cr_assert_eq(test_pins.tenants[0].stats.n_evicted, WANTED);
     cr_assert_eq(test_pins.tenants[0].gpu_pins.pinned_nbytes, (N - WANTED) * TEST_PINS_PAGE);
-    cr_assert_eq(test_pins.front.residency.room.promised_nbytes +
-                     test_pins.front.residency.room.leaving_nbytes,
+    cr_assert_eq(test_pins.core.residency.room.promised_nbytes +
+                     test_pins.core.residency.room.leaving_nbytes,
                  0);
 }
 
@@ -196,7 +196,7 @@ Test(wharfd_budget, even_shares_stay, .init = set_up_budget, .fini = test_pins_t
     cr_assert_eq(more->on[0].state, WHARF_GPU_MEMORY_REFUSED);
     cr_assert_eq(large->on[0].state, WHARF_GPU_MEMORY_REFUSED);
     cr_assert_eq(
-        test_pins.front.residency.room.leaving_nbytes + test_pins.tenants[0].stats.n_evicted, 0);
+        test_pins.core.residency.room.leaving_nbytes + test_pins.tenants[0].stats.n_evicted, 0);
 }
 
 /* Where all that may go is not enough, nothing goes. */
@@ -212,7 +212,7 @@ Test(wharfd_budget, nothing_goes_in_vain, .init = set_up_budget, .fini = test_pi
     test_pins.tenants[1].gpu_pins.in_vain_ns = 0;
     test_pins_drop(c);
     want(wanted, now_ns);
-    test_pins.front.config.gpu_memory_nbytes = 5 * TEST_PINS_PAGE;
+    test_pins.core.config.gpu_memory_nbytes = 5 * TEST_PINS_PAGE;
     test_pins_tend_at(now_ns);
     expect_forgotten(c);
     for (unsigned i = 0; i < 3; i++)
@@ -222,7 +222,7 @@ Test(wharfd_budget, nothing_goes_in_vain, .init = set_up_budget, .fini = test_pi
     cr_assert_eq(test_pins.tenants[0].gpu_pins.pins.next, &a[0]->pin_link);
     cr_assert_eq(test_pins.tenants[0].gpu_pins.pins.prev, &a[2]->pin_link);
     cr_assert_eq(test_pins.tenants[0].gpu_pins.leaving_nbytes +
-                     test_pins.front.residency.room.leaving_nbytes,
+                     test_pins.core.residency.room.leaving_nbytes,
                  0);
 }
 
@@ -289,28 +289,28 @@ Test(wharfd_budget, spares_make_room, .init = set_up_budget, .fini = test_pins_t
     struct wharf_gpu_memory *memory, *wanted;
     uint64_t now_ns = wharf_now_ns();
 
-    cr_assert_not(wharf_gpu_spares_take(&test_pins.front, 3 * TEST_PINS_PAGE, &segment, &memory));
-    while (wharf_gpu_spare_maker_refill(&test_pins.front, 0))
+    cr_assert_not(wharf_gpu_spares_take(&test_pins.core, 3 * TEST_PINS_PAGE, &segment, &memory));
+    while (wharf_gpu_spare_maker_refill(&test_pins.core, 0))
         ;
-    cr_assert_eq(test_pins.front.residency.spares.nbytes, 6 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.core.residency.spares.nbytes, 6 * TEST_PINS_PAGE);
     test_pins_tend();
     test_pins_answer_registered(test_pins_told(WHARF_WORKER_REGISTER));
     test_pins_answer_registered(test_pins_told(WHARF_WORKER_REGISTER));
-    cr_assert_eq(test_pins.front.residency.pinned_nbytes, 6 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.core.residency.pinned_nbytes, 6 * TEST_PINS_PAGE);
     wanted = test_pins_add_to(0, false, 4);
     want(wanted, now_ns);
     test_pins_tend_at(now_ns);
-    cr_assert_eq(test_pins.front.residency.spares.nbytes, 3 * TEST_PINS_PAGE);
-    cr_assert_not(wharf_gpu_spare_maker_refill(&test_pins.front, 0));
-    cr_assert_eq(test_pins.front.residency.spares.nbytes, 3 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.core.residency.spares.nbytes, 3 * TEST_PINS_PAGE);
+    cr_assert_not(wharf_gpu_spare_maker_refill(&test_pins.core, 0));
+    cr_assert_eq(test_pins.core.residency.spares.nbytes, 3 * TEST_PINS_PAGE);
     test_pins_tend_at(now_ns);
     test_pins_answer_forgotten(test_pins_told(WHARF_WORKER_FORGET));
     test_pins_tend_at(now_ns);
     cr_assert_eq(test_pins_told(WHARF_WORKER_REGISTER), wanted->number);
     test_pins_answer_registered(wanted->number);
-    cr_assert_eq(test_pins.front.residency.pinned_nbytes, 7 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.core.residency.pinned_nbytes, 7 * TEST_PINS_PAGE);
     wharf_gpu_pins_lost(test_pins.backend);
-    wharf_gpu_spare_maker_deinit(&test_pins.front);
+    wharf_gpu_spare_maker_deinit(&test_pins.core);
 }
 
 /* Whose memory is given up while it waits, or while it makes room, is neither any more. */
@@ -321,19 +321,19 @@ Test(wharfd_budget, memory_that_is_given_up_meanwhile_is_not_counted, .init = se
     struct named named;
     uint64_t now_ns = want_what_is_used(&named, own, wanted);
 
-    cr_assert_eq(test_pins.front.residency.room.leaving_nbytes, 6 * TEST_PINS_PAGE);
-    cr_assert_eq(test_pins.front.residency.room.promised_nbytes, 4 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.core.residency.room.leaving_nbytes, 6 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.core.residency.room.promised_nbytes, 4 * TEST_PINS_PAGE);
     test_pins_drop(wanted);
     wharf_gpu_end_use(test_pins.backend, &named.job);
     test_pins_drop(own);
-    cr_assert_eq(test_pins.front.residency.room.leaving_nbytes +
-                     test_pins.front.residency.room.promised_nbytes,
+    cr_assert_eq(test_pins.core.residency.room.leaving_nbytes +
+                     test_pins.core.residency.room.promised_nbytes,
                  0);
-    cr_assert_eq(test_pins.front.residency.dead_nbytes, 6 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.core.residency.dead_nbytes, 6 * TEST_PINS_PAGE);
     test_pins_tend_at(now_ns);
     test_pins_answer_forgotten(test_pins_told(WHARF_WORKER_FORGET));
-    cr_assert_eq(test_pins.front.residency.dead_nbytes + test_pins.front.residency.pinned_nbytes +
-                     test_pins.front.residency.room.n_tenants,
+    cr_assert_eq(test_pins.core.residency.dead_nbytes + test_pins.core.residency.pinned_nbytes +
+                     test_pins.core.residency.room.n_tenants,
                  0);
-    cr_assert(wharf_list_is_empty(&test_pins.front.residency.memories));
+    cr_assert(wharf_list_is_empty(&test_pins.core.residency.memories));
 }

@@ -27,7 +27,8 @@ static struct wharf *open_embedded(void)
     return wharf;
 }
 
-/* ---- round trips --------------------------------------------------------------------------- */
+/* ---- round latencies ---------------------------------------------------------------------------
+ */
 
 Test(wharfd_compress, every_encoder_gives_back_what_it_took_through_a_daemon)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors of every kind, where they belong and where they do not; and gates that die. */
+/* Descriptors of every kind, where they belong and where they do not; and filters that die. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -213,11 +213,11 @@ Test(wharfd_descriptor, memfd_of_huge_pages)
     test_innocent_finish(&scene);
 }
 
-/* ---- the gate dies ------------------------------------------------------------------------- */
+/* ---- the filter dies ------------------------------------------------------------------------- */
 
 /* Whose packet it had is closed, others notice nothing, and there is a new one when it is needed.
  */
-static void kill_gates(void)
+static void kill_fd_filters(void)
 {
     struct test_random random = {8};
     unsigned n_good = 0;
@@ -227,13 +227,13 @@ static void kill_gates(void)
         int fd = test_memfd(4096, SEALS);
         int r = test_client_register(client, 1, fd, 4096, false);
         /* There is one, which has just answered. */
-        pid_t gate = r == 0 ? test_wharfd_gate(&scene.wharfd) : 0;
-        if (r == 0 && gate) {
+        pid_t filter = r == 0 ? test_wharfd_fd_filter(&scene.wharfd) : 0;
+        if (r == 0 && filter) {
             /* Before, while or after it looks at the next one. */
             if (test_random_one_in(&random, 2))
-                kill(gate, SIGKILL);
+                kill(filter, SIGKILL);
             else
-                kill(gate, SIGTERM);
+                kill(filter, SIGTERM);
             usleep((useconds_t)test_random_below(&random, 300));
             r = test_client_register(client, 2, fd, 4096, false);
         }
@@ -247,7 +247,7 @@ static void kill_gates(void)
     cr_assert(test_innocent_can_register(scene.wharfd.socket));
 }
 
-Test(wharfd_descriptor, gates_that_are_killed_come_again)
+Test(wharfd_descriptor, fd_filters_that_are_killed_come_again)
 {
-    test_innocent_both_ways(&scene, kill_gates);
+    test_innocent_both_ways(&scene, kill_fd_filters);
 }

@@ -10,7 +10,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/core/residency.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/placement/gpu_memory.h"
 #include "tests/lib/test_gpu_memory.h"
@@ -28,29 +28,29 @@ TEST_POISON_TAKEN
 
 static void set_up(void)
 {
-    test_front_config_simt();
-    test_front_config.gpu_pin_after_ns = 0;
-    test_front_start(1);
-    test_front_wait_until_up();
+    test_core_config_simt();
+    test_core_config.gpu_pin_after_ns = 0;
+    test_core_start(1);
+    test_core_wait_until_up();
 }
 
 struct gpu_client {
-    struct test_front_client client;
+    struct test_core_client client;
     struct test_gpu_memory memory;
 };
 
 static void gpu_client_init(struct gpu_client *own, uint64_t id, const char *tenant_name)
 {
-    test_front_client_init(&own->client, id, tenant_name, 64, MiB);
+    test_core_client_init(&own->client, id, tenant_name, 64, MiB);
     own->memory = test_gpu_memory_new(NULL, 65536);
-    test_front_add_gpu_memory(&own->client, own->memory.fd, own->memory.nbytes);
+    test_core_add_gpu_memory(&own->client, own->memory.fd, own->memory.nbytes);
     /* The arena too: some stop the worker now. */
-    test_front_wait_until_registered(&own->client);
+    test_core_wait_until_registered(&own->client);
 }
 
 static void gpu_client_deinit(struct gpu_client *own)
 {
-    test_front_client_deinit(&own->client);
+    test_core_client_deinit(&own->client);
     test_gpu_memory_free(&own->memory);
 }
 
@@ -72,13 +72,13 @@ static struct wharf_completion reap(struct gpu_client *own)
 Test(wharfd_fault_memory, job_for_gpu_memory_that_ends_the_worker_is_found, .timeout = 600)
 {
     enum { N = 4 };
-    struct gpu_client culprit, innocent;
+    struct gpu_client faulting, innocent;
     struct wharf_completion completion;
     unsigned n_again = 0;
 
     set_up();
-    TEST_FRONT_LOCKED(test_front.config.gpu_ahead_ns = NEVER_NS);
-    gpu_client_init(&culprit, 1, "uid:1");
+    TEST_CORE_LOCKED(test_core.config.gpu_ahead_ns = NEVER_NS);
+    gpu_client_init(&faulting, 1, "uid:1");
     gpu_client_init(&innocent, 2, "uid:2");
     for (unsigned round = 0; round < 3; round++) {
         pid_t worker = test_worker_pid(getpid());
@@ -90,36 +90,36 @@ Test(wharfd_fault_memory, job_for_gpu_memory_that_ends_the_worker_is_found, .tim
          * it takes long where sanitizers have much to say. */
         uint32_t n_poisoned = round == 0 ? 2 : 1;
         for (uint32_t i = 0; i < n_poisoned; i++)
-            submit(&culprit, TEST_POISON(WHARF_WORK_FAULT) | i);
+            submit(&faulting, TEST_POISON(WHARF_WORK_FAULT) | i);
         for (uint32_t i = N; i < 2 * N; i++)
             submit(&innocent, i);
-        while (round == 0 && TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_in_flight) < 2 * N + 2)
+        while (round == 0 && TEST_CORE_LOCKED(test_core.fleet.gpus[0].n_in_flight) < 2 * N + 2)
             usleep(1000);
         if (round == 0)
             kill(worker, SIGCONT);
         for (uint32_t i = 0; i < 2 * N; i++)
             n_again += reap(&innocent).attempt > 0;
         for (uint32_t i = 0; i < n_poisoned; i++) {
-            completion = test_front_reap(&culprit.client);
+            completion = test_core_reap(&faulting.client);
             cr_assert_eq(completion.result, WHARF_DEVICE_FAULT, "result %u", completion.result);
         }
     }
     cr_assert_geq(n_again, 1);
-    cr_assert_gt(TEST_FRONT_LOCKED(culprit.client.session->tenant->gpu_trust.banned_until_ns), 0);
-    cr_assert_eq(TEST_FRONT_LOCKED(innocent.client.session->tenant->gpu_trust.banned_until_ns), 0);
+    cr_assert_gt(TEST_CORE_LOCKED(faulting.client.session->tenant->gpu_trust.banned_until_ns), 0);
+    cr_assert_eq(TEST_CORE_LOCKED(innocent.client.session->tenant->gpu_trust.banned_until_ns), 0);
     /* From now on it is told at once, whatever its job would do. */
-    test_front_wait_until_up();
-    uint64_t n_ended = TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_ended);
-    submit(&culprit, 0);
-    completion = test_front_reap(&culprit.client);
+    test_core_wait_until_up();
+    uint64_t n_ended = TEST_CORE_LOCKED(test_core.fleet.gpus[0].n_ended);
+    submit(&faulting, 0);
+    completion = test_core_reap(&faulting.client);
     cr_assert_eq(completion.result, WHARF_DEVICE_FAULT);
     cr_assert_eq(completion.engine, WHARF_ENGINE_AUTO);
     submit(&innocent, 0);
     reap(&innocent);
-    cr_assert_eq(TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_ended), n_ended);
-    gpu_client_deinit(&culprit);
+    cr_assert_eq(TEST_CORE_LOCKED(test_core.fleet.gpus[0].n_ended), n_ended);
+    gpu_client_deinit(&faulting);
     gpu_client_deinit(&innocent);
-    test_front_stop();
+    test_core_stop();
 }
 
 /* A batch is cut into its chunks when its worker ends: each is tried again. */
@@ -130,7 +130,7 @@ Test(wharfd_fault_memory, batch_for_gpu_memory_is_finished_by_the_next_worker, .
 
     set_up();
     gpu_client_init(&own, 1, "uid:1");
-    size_t nbytes = test_front_put_chunk(&own.client, 0, test_small_plain(), TEST_SMALL_NBYTES);
+    size_t nbytes = test_core_put_chunk(&own.client, 0, test_small_plain(), TEST_SMALL_NBYTES);
     struct wharf_chunk *table = (struct wharf_chunk *)(own.client.arena + 4096);
     struct wharf_chunk_result *results = (struct wharf_chunk_result *)(table + N);
     for (uint32_t i = 0; i < N; i++)
@@ -150,16 +150,16 @@ Test(wharfd_fault_memory, batch_for_gpu_memory_is_finished_by_the_next_worker, .
     };
     unsigned n_again = 0;
     for (unsigned round = 0; round < 5; round++) {
-        test_front_wait_until_up();
+        test_core_wait_until_up();
         memset(own.memory.at, 0, 65536);
         memset(own.client.arena + 65536, 0, 65536);
         pid_t worker = test_worker_pid(getpid());
         test_process_stop(worker);
-        test_front_submit(&own.client, &s);
-        while (TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_in_flight) == 0)
+        test_core_submit(&own.client, &s);
+        while (TEST_CORE_LOCKED(test_core.fleet.gpus[0].n_in_flight) == 0)
             usleep(100);
         kill(worker, SIGKILL);
-        struct wharf_completion completion = test_front_reap(&own.client);
+        struct wharf_completion completion = test_core_reap(&own.client);
         cr_assert_eq(completion.result, WHARF_OK, "result %u", completion.result);
         cr_assert_eq(completion.out_nbytes, N * TEST_SMALL_NBYTES);
         for (uint32_t i = 0; i < N; i++) {
@@ -172,7 +172,7 @@ Test(wharfd_fault_memory, batch_for_gpu_memory_is_finished_by_the_next_worker, .
     }
     cr_assert_geq(n_again, 5);
     gpu_client_deinit(&own);
-    test_front_stop();
+    test_core_stop();
 }
 
 /* Batches of one chunk again and again, as many chunks as the worker has places for, and more. */
@@ -190,14 +190,14 @@ static void submit_large_batch(struct gpu_client *own, uint64_t user_data)
 
     for (uint32_t i = 0; i < N_LARGE && user_data == 0; i++)
         table[i] = (struct wharf_chunk){.src_nbytes = 16, .dst_nbytes = 16, .dst_region = 1};
-    test_front_submit(&own->client, &s);
+    test_core_submit(&own->client, &s);
 }
 
 static uint64_t n_chunks_done(const struct gpu_client *own)
 {
     const struct wharf_tenant *tenant = own->client.session->tenant;
 
-    return TEST_FRONT_LOCKED(tenant->stats.engines[WHARF_ENGINE_SIMT].n_chunks);
+    return TEST_CORE_LOCKED(tenant->stats.engines[WHARF_ENGINE_SIMT].n_chunks);
 }
 
 /* Chunks that a dead worker left wait one by one, while the next worker gets whole batches; when
@@ -207,13 +207,13 @@ Test(wharfd_fault_memory, chunks_that_wait_leave_room_for_those_of_the_next_work
     struct gpu_client own;
 
     set_up();
-    TEST_FRONT_LOCKED(test_front.config.gpu_ahead_ns = NEVER_NS);
+    TEST_CORE_LOCKED(test_core.config.gpu_ahead_ns = NEVER_NS);
     gpu_client_init(&own, 1, "uid:1");
     pid_t worker = test_worker_pid(getpid());
     test_process_stop(worker);
     for (uint64_t i = 0; i < N_BATCHES; i++)
         submit_large_batch(&own, i);
-    while (TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_in_flight) < WHARF_GPU_N_ENTRIES)
+    while (TEST_CORE_LOCKED(test_core.fleet.gpus[0].n_in_flight) < WHARF_GPU_N_ENTRIES)
         usleep(1000);
     for (unsigned i = 0; i < 3; i++) {
         /* Nothing is done meanwhile; and by the next one perhaps all, where this thread is late. */
@@ -221,14 +221,14 @@ Test(wharfd_fault_memory, chunks_that_wait_leave_room_for_those_of_the_next_work
         n_done = n_done < N_BATCHES * N_LARGE ? n_done : N_BATCHES * N_LARGE;
         kill(worker, SIGKILL);
         worker = test_worker_wait(getpid(), worker);
-        test_front_wait_until_up();
+        test_core_wait_until_up();
         while (n_chunks_done(&own) < n_done)
             usleep(1000);
         test_process_stop(worker);
     }
     kill(worker, SIGKILL);
     gpu_client_deinit(&own);
-    test_front_stop();
+    test_core_stop();
 }
 
 /* As if the worker were still at importing a client's GPU memory, and not the one that is about to
@@ -240,15 +240,15 @@ static void hold_up(const struct gpu_client *own, bool is_held_up)
     bool is_done = false;
 
     while (!is_done) {
-        wharf_front_enter(&test_front);
+        wharf_core_enter(&test_core);
         is_done = is_held_up ? *state == WHARF_GPU_MEMORY_ABSENT ||
-                                   (*state == WHARF_GPU_MEMORY_READY && test_front.fleet.gpus_up)
+                                   (*state == WHARF_GPU_MEMORY_READY && test_core.fleet.gpus_up)
                              : *state == WHARF_GPU_MEMORY_ASKED;
         if (is_done)
-            wharf_gpu_memory_set(&test_front, 0, memory,
+            wharf_gpu_memory_set(&test_core, 0, memory,
                                  is_held_up ? WHARF_GPU_MEMORY_ASKED : WHARF_GPU_MEMORY_ABSENT);
-        test_front.fleet.gpus_wanted |= 1;
-        wharf_front_leave(&test_front);
+        test_core.fleet.gpus_wanted |= 1;
+        wharf_core_leave(&test_core);
         usleep(100);
     }
 }
@@ -260,25 +260,25 @@ Test(wharfd_fault_memory, chunks_whose_memory_is_not_there_keep_no_others_waitin
     struct gpu_client first, second;
 
     set_up();
-    TEST_FRONT_LOCKED(test_front.config.gpu_ahead_ns = NEVER_NS);
+    TEST_CORE_LOCKED(test_core.config.gpu_ahead_ns = NEVER_NS);
     gpu_client_init(&first, 1, "uid:1");
     gpu_client_init(&second, 2, "uid:2");
     pid_t worker = test_worker_pid(getpid());
     test_process_stop(worker);
     submit_large_batch(&first, 0);
-    while (TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_in_flight) < N_LARGE)
+    while (TEST_CORE_LOCKED(test_core.fleet.gpus[0].n_in_flight) < N_LARGE)
         usleep(1000);
     submit(&second, 0);
-    while (TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_in_flight) < N_LARGE + 1)
+    while (TEST_CORE_LOCKED(test_core.fleet.gpus[0].n_in_flight) < N_LARGE + 1)
         usleep(1000);
     kill(worker, SIGKILL);
-    while (TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_ended) == 0)
+    while (TEST_CORE_LOCKED(test_core.fleet.gpus[0].n_ended) == 0)
         usleep(100);
     hold_up(&first, true);
     reap(&second);
     hold_up(&first, false);
-    cr_assert_eq(test_front_reap(&first.client).result, WHARF_OK);
+    cr_assert_eq(test_core_reap(&first.client).result, WHARF_OK);
     gpu_client_deinit(&first);
     gpu_client_deinit(&second);
-    test_front_stop();
+    test_core_stop();
 }

@@ -5,7 +5,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/control/model.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/residency.h"
 #include "daemon/core/session.h"
 #include "daemon/placement/gpu_memory.h"
@@ -15,7 +15,7 @@
 enum { N_TENANTS = 3, N_MODELS = 16, PLACES = 12 };
 #define S ((uint64_t)WHARF_NS_PER_S)
 
-static struct wharf_front front;
+static struct wharf_core core;
 static struct wharf_gpu_view *view;
 static struct wharf_tenant tenants[N_TENANTS];
 static struct wharf_session sessions[N_TENANTS];
@@ -24,8 +24,8 @@ static struct wharf_gpu_memory memories[N_TENANTS][N_MODELS];
 
 static void set_up(void)
 {
-    test_bare_front_init(&front, 1);
-    view = &front.fleet.gpus[0];
+    test_bare_core_init(&core, 1);
+    view = &core.fleet.gpus[0];
     view->most_models = PLACES;
     for (unsigned t = 0; t < N_TENANTS; t++) {
         tenants[t].quota.max_gpu_models = PLACES;
@@ -49,7 +49,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    wharf_front_deinit(&front);
+    wharf_core_deinit(&core);
 }
 
 /* The GPU gets a model, which is used then. */
@@ -57,8 +57,8 @@ static void get(unsigned tenant, unsigned model, uint64_t used_ns)
 {
     struct wharf_gpu_memory *memory = &memories[tenant][model];
 
-    wharf_gpu_memory_set(&front, 0, memory, WHARF_GPU_MEMORY_ASKED);
-    wharf_gpu_memory_set(&front, 0, memory, WHARF_GPU_MEMORY_READY);
+    wharf_gpu_memory_set(&core, 0, memory, WHARF_GPU_MEMORY_ASKED);
+    wharf_gpu_memory_set(&core, 0, memory, WHARF_GPU_MEMORY_READY);
     wharf_gpu_models_use(view, &memory->on[0], used_ns);
 }
 
@@ -120,8 +120,8 @@ Test(wharfd_gpu_models, what_is_in_use_stays, .init = set_up, .fini = tear_down)
     cr_assert_not_null(victim_for(2, 10 * S));
     tenants[2].n_gpu_models[0] = 0;
     for (unsigned i = 4; i < PLACES / 2; i++) {
-        wharf_gpu_memory_set(&front, 0, &memories[0][i], WHARF_GPU_MEMORY_ABSENT);
-        wharf_gpu_memory_set(&front, 0, &memories[1][i], WHARF_GPU_MEMORY_ABSENT);
+        wharf_gpu_memory_set(&core, 0, &memories[0][i], WHARF_GPU_MEMORY_ABSENT);
+        wharf_gpu_memory_set(&core, 0, &memories[1][i], WHARF_GPU_MEMORY_ABSENT);
         get(2, i - 4, 10 * S);
         get(2, i - 2, 10 * S);
     }
@@ -140,14 +140,14 @@ Test(wharfd_gpu_models, place_is_free_when_the_worker_says_so, .init = set_up, .
 {
     tenants[0].quota.max_gpu_models = 1;
     get(0, 0, S);
-    wharf_gpu_memory_set(&front, 0, &memories[0][0], WHARF_GPU_MEMORY_LEAVING);
+    wharf_gpu_memory_set(&core, 0, &memories[0][0], WHARF_GPU_MEMORY_LEAVING);
     cr_assert_not(has_place(0));
     cr_assert_eq(view->n_leaving_models, 1);
     cr_assert(wharf_list_is_empty(&view->models));
-    wharf_gpu_memory_set(&front, 0, &memories[0][0], WHARF_GPU_MEMORY_ABSENT);
+    wharf_gpu_memory_set(&core, 0, &memories[0][0], WHARF_GPU_MEMORY_ABSENT);
     cr_assert(has_place(0));
     cr_assert_eq(view->n_leaving_models + view->n_models + view->n_model_tenants, 0);
-    cr_assert_eq(front.residency.pinned_nbytes, 0);
+    cr_assert_eq(core.residency.pinned_nbytes, 0);
 }
 
 /* One that was let go comes back when a job names it; one that was refused, a second after that. */
@@ -159,21 +159,21 @@ Test(wharfd_gpu_models, what_is_wanted_again_comes_again, .init = set_up, .fini 
     hold->gone_ns = 4 * S;
     cr_assert_eq(wharf_gpu_models_due_ns(hold), WHARF_NEVER);
     sessions[0].engine = WHARF_ENGINE_CPU;
-    wharf_gpu_models_want(&front, &job);
+    wharf_gpu_models_want(&core, &job);
     cr_assert_eq(wharf_gpu_models_due_ns(hold), WHARF_NEVER);
-    cr_assert_eq(front.fleet.gpus_wanted, 0);
+    cr_assert_eq(core.fleet.gpus_wanted, 0);
     sessions[0].engine = WHARF_ENGINE_AUTO;
-    wharf_gpu_models_want(&front, &job);
+    wharf_gpu_models_want(&core, &job);
     cr_assert_eq(wharf_gpu_models_due_ns(hold), 0);
-    cr_assert_eq(front.fleet.gpus_wanted, 1);
+    cr_assert_eq(core.fleet.gpus_wanted, 1);
     hold->state = WHARF_GPU_MEMORY_REFUSED;
     cr_assert_eq(wharf_gpu_models_due_ns(hold), 5 * S);
     /* It is told once, and again after a while. */
-    front.fleet.gpus_wanted = 0;
+    core.fleet.gpus_wanted = 0;
     job.taken_ns += 1000;
-    wharf_gpu_models_want(&front, &job);
-    cr_assert_eq(front.fleet.gpus_wanted, 0);
+    wharf_gpu_models_want(&core, &job);
+    cr_assert_eq(core.fleet.gpus_wanted, 0);
     job.taken_ns += S;
-    wharf_gpu_models_want(&front, &job);
-    cr_assert_eq(front.fleet.gpus_wanted, 1);
+    wharf_gpu_models_want(&core, &job);
+    cr_assert_eq(core.fleet.gpus_wanted, 1);
 }

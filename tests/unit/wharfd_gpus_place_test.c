@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which of several GPUs gets a job: by what is known of them, without any being there.  Jobs are
- * queued under the front's lock and picked by hand; no thread runs any.
+ * queued under the core's lock and picked by hand; no thread runs any.
  */
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/estimate.h"
-#include "daemon/core/front.h"
 #include "daemon/core/job.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/residency.h"
@@ -23,7 +23,7 @@
 #define KiB ((uint64_t)1024)
 enum { N_GPUS = 3, N_JOBS = 600 };
 
-static struct wharf_front front;
+static struct wharf_core core;
 static struct wharf_tenant tenant;
 static struct wharf_session session, other_session;
 static struct wharf_region source, destination, gpu_region;
@@ -36,14 +36,14 @@ static void set_up(void)
 {
     uint32_t ns_per_kib[WHARF_N_CODECS];
 
-    test_bare_front_init(&front, N_GPUS);
+    test_bare_core_init(&core, N_GPUS);
     for (uint32_t i = 0; i < N_GPUS; i++) {
-        front.fleet.gpus[i].may_come = true;
-        front.fleet.gpus[i].n_warps = 100;
-        front.fleet.gpus[i].latency_ns = 10000;
+        core.fleet.gpus[i].may_come = true;
+        core.fleet.gpus[i].n_warps = 100;
+        core.fleet.gpus[i].latency_ns = 10000;
         memory.on[i].state = WHARF_GPU_MEMORY_READY;
     }
-    front.fleet.gpus_asleep = front.fleet.gpus_up;
+    core.fleet.gpus_asleep = core.fleet.gpus_up;
     for (unsigned i = 0; i < WHARF_N_CODECS; i++)
         ns_per_kib[i] = 102400;
     test_bare_tenant_init(&tenant);
@@ -62,7 +62,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    wharf_front_deinit(&front);
+    wharf_core_deinit(&core);
 }
 
 static struct wharf_job *push_of(unsigned i, struct wharf_session *own, struct wharf_region *from,
@@ -71,7 +71,7 @@ static struct wharf_job *push_of(unsigned i, struct wharf_session *own, struct w
     struct wharf_job *job = &jobs[i];
 
     test_bare_job_init(job, own, WHARF_CODEC_DEFLATE, 8 * KiB, 9 * KiB, from, to);
-    wharf_place_push(&front, job, false);
+    wharf_place_push(&core, job, false);
     return job;
 }
 
@@ -99,11 +99,11 @@ static void hand_over(uint32_t gpu, struct wharf_job *job)
     struct wharf_piece piece = {.kind = WHARF_PIECE_CHUNK, .job = job, .n_chunks = 1};
 
     piece.pool = job->pool;
-    wharf_place_remove(&front, job);
-    wharf_place_took_by_gpu(&front, &piece, gpu);
-    front.fleet.gpus[gpu].n_in_flight++;
-    front.fleet.gpus[gpu].in_flight_ns += wharf_place_warp_ns(gpu, job, 8 * KiB, 9 * KiB);
-    front.fleet.gpus[gpu].in_flight_nbytes += 17 * KiB;
+    wharf_place_remove(&core, job);
+    wharf_place_took_by_gpu(&core, &piece, gpu);
+    core.fleet.gpus[gpu].n_in_flight++;
+    core.fleet.gpus[gpu].in_flight_ns += wharf_place_warp_ns(gpu, job, 8 * KiB, 9 * KiB);
+    core.fleet.gpus[gpu].in_flight_nbytes += 17 * KiB;
 }
 
 /* As its thread does: takes as much as there is room for. */
@@ -113,7 +113,7 @@ static unsigned take_all(uint32_t gpu)
 
     for (;;) {
         struct wharf_job *job =
-            wharf_place_gpu_has_room(&front, gpu) ? wharf_place_first_for_gpu(&front, gpu) : NULL;
+            wharf_place_gpu_has_room(&core, gpu) ? wharf_place_first_for_gpu(&core, gpu) : NULL;
         if (!job)
             return n;
         hand_over(gpu, job);
@@ -125,11 +125,11 @@ static unsigned take_all(uint32_t gpu)
 Test(wharfd_gpus_place, lone_job_wakes_one_thread, .init = set_up, .fini = tear_down)
 {
     push(0);
-    cr_assert_eq(wharf_place_gpus_to_wake(&front), 1);
-    front.fleet.gpus_asleep = 6;
-    cr_assert_eq(wharf_place_gpus_to_wake(&front), 0);
+    cr_assert_eq(wharf_place_gpus_to_wake(&core), 1);
+    core.fleet.gpus_asleep = 6;
+    cr_assert_eq(wharf_place_gpus_to_wake(&core), 0);
     push(1);
-    cr_assert_eq(wharf_place_gpus_to_wake(&front), 0);
+    cr_assert_eq(wharf_place_gpus_to_wake(&core), 0);
     cr_assert_eq(take_all(0), 2);
 }
 
@@ -139,36 +139,36 @@ Test(wharfd_gpus_place, flood_goes_to_all, .init = set_up, .fini = tear_down)
     for (unsigned i = 0; i < N_JOBS; i++)
         push(i);
     for (uint32_t gpu = 0; gpu < N_GPUS; gpu++) {
-        cr_assert_eq(wharf_place_gpus_to_wake(&front), 1u << gpu);
-        front.fleet.gpus_asleep &= ~(1u << gpu);
+        cr_assert_eq(wharf_place_gpus_to_wake(&core), 1u << gpu);
+        core.fleet.gpus_asleep &= ~(1u << gpu);
         unsigned n = take_all(gpu);
         /* All warps, and what may wait behind them: 1 ms of all warps. */
         cr_assert(n >= 100 && n <= 180, "%u", n);
     }
-    cr_assert_eq(wharf_place_gpus_to_wake(&front), 0);
-    cr_assert_gt(wharf_place_n_queued(&front), 0);
+    cr_assert_eq(wharf_place_gpus_to_wake(&core), 0);
+    cr_assert_gt(wharf_place_n_queued(&core), 0);
 }
 
 /* A thread that is awake takes jobs that another GPU would end about as soon, and leaves those to
  * it that it would end much sooner. */
 Test(wharfd_gpus_place, busy_gpu_leaves_a_job_to_an_idle_one, .init = set_up, .fini = tear_down)
 {
-    front.fleet.gpus_asleep = 6;
+    core.fleet.gpus_asleep = 6;
     for (unsigned i = 0; i < 110; i++)
         hand_over(0, push(i));
     struct wharf_job *job = push(110);
-    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), job, "a little later is soon enough");
+    cr_assert_eq(wharf_place_first_for_gpu(&core, 0), job, "a little later is soon enough");
     for (unsigned i = 111; i < 140; i++)
         hand_over(0, push(i));
-    front.fleet.gpus_wanted = 0;
-    cr_assert(wharf_place_gpu_has_room(&front, 0));
-    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
-    cr_assert_eq(front.fleet.gpus_wanted, 2);
-    cr_assert_eq(wharf_place_gpus_to_wake(&front), 2);
-    cr_assert_eq(wharf_place_first_for_gpu(&front, 1), job);
+    core.fleet.gpus_wanted = 0;
+    cr_assert(wharf_place_gpu_has_room(&core, 0));
+    cr_assert_null(wharf_place_first_for_gpu(&core, 0));
+    cr_assert_eq(core.fleet.gpus_wanted, 2);
+    cr_assert_eq(wharf_place_gpus_to_wake(&core), 2);
+    cr_assert_eq(wharf_place_first_for_gpu(&core, 1), job);
     /* Unless that has a suspect's job, and takes nothing beside it. */
-    front.fleet.gpus[1].is_alone = front.fleet.gpus[2].is_alone = true;
-    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), job);
+    core.fleet.gpus[1].is_alone = core.fleet.gpus[2].is_alone = true;
+    cr_assert_eq(wharf_place_first_for_gpu(&core, 0), job);
 }
 
 /* A job whose memory only some have yet is for these. */
@@ -178,18 +178,18 @@ Test(wharfd_gpus_place, gpu_without_the_memory_takes_nothing, .init = set_up, .f
     memory.on[2].state = WHARF_GPU_MEMORY_REFUSED;
     struct wharf_job *job = push(0);
     cr_assert_eq(job->pool, WHARF_POOL_GPU);
-    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
-    cr_assert_null(wharf_place_first_for_gpu(&front, 2));
-    cr_assert_eq(wharf_place_gpus_to_wake(&front) & 2, 2);
-    cr_assert_eq(wharf_place_first_for_gpu(&front, 1), job);
+    cr_assert_null(wharf_place_first_for_gpu(&core, 0));
+    cr_assert_null(wharf_place_first_for_gpu(&core, 2));
+    cr_assert_eq(wharf_place_gpus_to_wake(&core) & 2, 2);
+    cr_assert_eq(wharf_place_first_for_gpu(&core, 1), job);
     /* When that one is gone, it waits for the first. */
-    front.fleet.gpus_up = 5;
-    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
+    core.fleet.gpus_up = 5;
+    cr_assert_null(wharf_place_first_for_gpu(&core, 0));
     cr_assert_eq(job->pool, WHARF_POOL_NONE);
     memory.on[0].state = WHARF_GPU_MEMORY_READY;
-    wharf_place_look_again(&front, &session);
-    wharf_place_due(&front);
-    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), job);
+    wharf_place_look_again(&core, &session);
+    wharf_place_due(&core);
+    cr_assert_eq(wharf_place_first_for_gpu(&core, 0), job);
 }
 
 /* It kept that GPU from all that was queued behind it, until the other one had room. */
@@ -200,13 +200,13 @@ static void check_head(uint8_t engine, unsigned pool)
     struct wharf_job *first = push(0), *second = push_other(1);
     cr_assert_eq(first->pool, pool);
     cr_assert_eq(second->pool, pool);
-    front.fleet.gpus_wanted = 0;
-    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), second);
-    cr_assert_eq(front.fleet.gpus_wanted & 2, 2);
-    cr_assert_eq(wharf_place_first_for_gpu(&front, 1), first);
+    core.fleet.gpus_wanted = 0;
+    cr_assert_eq(wharf_place_first_for_gpu(&core, 0), second);
+    cr_assert_eq(core.fleet.gpus_wanted & 2, 2);
+    cr_assert_eq(wharf_place_first_for_gpu(&core, 1), first);
     hand_over(0, second);
-    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
-    cr_assert_eq(wharf_place_first_for_gpu(&front, 1), first);
+    cr_assert_null(wharf_place_first_for_gpu(&core, 0));
+    cr_assert_eq(wharf_place_first_for_gpu(&core, 1), first);
 }
 
 Test(wharfd_gpus_place, job_for_another_gpu_holds_nobody_up, .init = set_up, .fini = tear_down)
@@ -237,10 +237,10 @@ Test(wharfd_gpus_place, job_without_memory_makes_way, .init = set_up, .fini = te
     struct wharf_job *first = push(0), *second = push_other(1);
     for (unsigned i = 0; i < N_GPUS; i++)
         memory.on[i].state = WHARF_GPU_MEMORY_LEAVING;
-    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), second);
+    cr_assert_eq(wharf_place_first_for_gpu(&core, 0), second);
     cr_assert_eq(first->pool, WHARF_POOL_CPU);
     cr_assert_eq(first->why, WHARF_PLACED_NOT_PINNED);
-    cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), first);
+    cr_assert_eq(wharf_place_first_for_cpu(&core, WHARF_NEVER), first);
 }
 
 /* Outputs in GPU memory are for the GPU that owns it, or for nobody. */
@@ -248,22 +248,22 @@ Test(wharfd_gpus_place, gpu_memory_is_its_owners, .init = set_up, .fini = tear_d
 {
     struct wharf_job *job = push_to(0, &gpu_region);
     cr_assert_eq(job->pool, WHARF_POOL_OWN + 1);
-    cr_assert_eq(wharf_place_gpus_to_wake(&front), 2);
-    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
-    cr_assert_eq(wharf_place_first_for_gpu(&front, 1), job);
+    cr_assert_eq(wharf_place_gpus_to_wake(&core), 2);
+    cr_assert_null(wharf_place_first_for_gpu(&core, 0));
+    cr_assert_eq(wharf_place_first_for_gpu(&core, 1), job);
     /* Its worker ends: others are there, and yet it waits. */
-    front.fleet.gpus_up = 5;
-    cr_assert_gt(wharf_place_n_for_cpu(&front), 0);
-    cr_assert_null(wharf_place_first_for_cpu(&front, WHARF_NEVER));
+    core.fleet.gpus_up = 5;
+    cr_assert_gt(wharf_place_n_for_cpu(&core), 0);
+    cr_assert_null(wharf_place_first_for_cpu(&core, WHARF_NEVER));
     cr_assert_eq(job->pool, WHARF_POOL_NONE);
-    cr_assert_eq(wharf_place_n_for_cpu(&front), 0);
+    cr_assert_eq(wharf_place_n_for_cpu(&core), 0);
     /* No worker of it gets ready any more: the CPU refuses it. */
-    front.fleet.gpus[1].is_lost = true;
-    wharf_place_look_again(&front, &session);
-    wharf_place_due(&front);
+    core.fleet.gpus[1].is_lost = true;
+    wharf_place_look_again(&core, &session);
+    wharf_place_due(&core);
     cr_assert_eq(job->pool, WHARF_POOL_CPU);
-    cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), job);
-    cr_assert_eq(wharf_place_refusal(&front, job).result, WHARF_DEVICE_FAULT);
+    cr_assert_eq(wharf_place_first_for_cpu(&core, WHARF_NEVER), job);
+    cr_assert_eq(wharf_place_refusal(&core, job).result, WHARF_DEVICE_FAULT);
 }
 
 /* Jobs for one's own memory and jobs for any GPU take turns. */
@@ -274,14 +274,14 @@ Test(wharfd_gpus_place, both_kinds_of_jobs_take_turns, .init = set_up, .fini = t
     for (unsigned i = 0; i < 80; i++)
         push_to(i, i < 40 ? &gpu_region : &destination);
     for (unsigned i = 0; i < 40; i++) {
-        struct wharf_job *job = wharf_place_first_for_gpu(&front, 1);
+        struct wharf_job *job = wharf_place_first_for_gpu(&core, 1);
         struct wharf_piece piece = {.kind = WHARF_PIECE_CHUNK, .job = job, .n_chunks = 1};
         cr_assert_not_null(job);
         n_own += job->pool == WHARF_POOL_OWN + 1;
         piece.pool = job->pool;
         piece.estimate_ns = 1000;
-        wharf_place_remove(&front, job);
-        wharf_place_took_by_gpu(&front, &piece, 1);
+        wharf_place_remove(&core, job);
+        wharf_place_took_by_gpu(&core, &piece, 1);
     }
     cr_assert(n_own >= 18 && n_own <= 22, "%u", n_own);
 }
@@ -291,7 +291,7 @@ Test(wharfd_gpus_place, both_kinds_of_jobs_take_turns, .init = set_up, .fini = t
 /* A job that a GPU has until then. */
 struct flight {
     struct wharf_job *job;
-    struct wharf_gpu_trip trip;
+    struct wharf_gpu_round round;
     uint64_t ends_ns, took_ns;
     uint32_t gpu;
 };
@@ -315,21 +315,21 @@ static uint64_t end_of(uint32_t gpu, uint64_t warp_ns)
 static void fly(const uint64_t *warp_ns)
 {
     for (uint32_t gpu = 0; gpu < 2; gpu++) {
-        struct wharf_gpu_view *view = &front.fleet.gpus[gpu];
+        struct wharf_gpu_view *view = &core.fleet.gpus[gpu];
         struct wharf_job *job;
-        while (wharf_place_gpu_has_room(&front, gpu) &&
-               (job = wharf_place_first_for_gpu(&front, gpu))) {
+        while (wharf_place_gpu_has_room(&core, gpu) &&
+               (job = wharf_place_first_for_gpu(&core, gpu))) {
             hand_over(gpu, job);
             flights[n_flights++] = (struct flight){
                 .job = job,
                 .gpu = gpu,
                 .took_ns = warp_ns[gpu],
                 .ends_ns = end_of(gpu, warp_ns[gpu]),
-                .trip = {.elapsed_ns = played_ns,
-                         .decode_ns = warp_ns[gpu],
-                         .estimate_ns = wharf_place_warp_ns(gpu, job, 8 * KiB, 9 * KiB),
-                         .nbytes = view->in_flight_nbytes,
-                         .n_there = view->n_in_flight},
+                .round = {.elapsed_ns = played_ns,
+                          .decode_ns = warp_ns[gpu],
+                          .estimate_ns = wharf_place_warp_ns(gpu, job, 8 * KiB, 9 * KiB),
+                          .nbytes = view->in_flight_nbytes,
+                          .n_there = view->n_in_flight},
             };
         }
     }
@@ -345,7 +345,7 @@ static struct wharf_job *land(void)
         if (flights[i].ends_ns < flights[next].ends_ns)
             next = i;
     struct flight flight = flights[next];
-    struct wharf_gpu_view *view = &front.fleet.gpus[flight.gpu];
+    struct wharf_gpu_view *view = &core.fleet.gpus[flight.gpu];
     struct wharf_piece piece = {.kind = WHARF_PIECE_CHUNK,
                                 .job = flight.job,
                                 .n_chunks = 1,
@@ -355,11 +355,11 @@ static struct wharf_job *land(void)
                                 .warp_ns = flight.took_ns};
     flights[next] = flights[--n_flights];
     played_ns = flight.ends_ns;
-    flight.trip.elapsed_ns = played_ns - flight.trip.elapsed_ns;
+    flight.round.elapsed_ns = played_ns - flight.round.elapsed_ns;
     view->in_flight_ns -= view->in_flight_ns / view->n_in_flight--;
     view->in_flight_nbytes -= 17 * KiB;
-    wharf_place_learn_trip(view, &piece, &flight.trip);
-    wharf_place_learn(&front, &piece, flight.took_ns / view->n_warps);
+    wharf_place_learn_latency(view, &piece, &flight.round);
+    wharf_place_learn(&core, &piece, flight.took_ns / view->n_warps);
     n_done[flight.gpu]++;
     return flight.job;
 }
@@ -376,7 +376,7 @@ static void flood(const uint64_t *warp_ns, unsigned n_at_a_time, unsigned n_jobs
         push((unsigned)(land() - jobs));
         fly(warp_ns);
     }
-    while (n_flights > 0 || wharf_place_n_queued(&front) > 0) {
+    while (n_flights > 0 || wharf_place_n_queued(&core) > 0) {
         land();
         fly(warp_ns);
     }
@@ -385,8 +385,8 @@ static void flood(const uint64_t *warp_ns, unsigned n_at_a_time, unsigned n_jobs
 static void set_up_unlike(void)
 {
     set_up();
-    front.fleet.gpus_up = 3;
-    front.fleet.gpus_asleep = 0;
+    core.fleet.gpus_up = 3;
+    core.fleet.gpus_asleep = 0;
 }
 
 static const uint64_t second_is_slow[] = {500000, 2000000}, first_is_slow[] = {2000000, 500000};

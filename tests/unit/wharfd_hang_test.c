@@ -18,7 +18,7 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
-/* A gate that only waits for a processor is not as late. */
+/* A filter that only waits for a processor is not as late. */
 #define GATE_TIMEOUT "2s"
 
 static struct test_innocent scene;
@@ -93,7 +93,7 @@ Test(wharfd_hang, files_whose_close_hangs)
     test_innocent_finish(&scene);
 }
 
-/* Many at once wait for the gate together.  Once each of them hung it for its time, one after the
+/* Many at once wait for the filter together.  Once each of them hung it for its time, one after the
  * other, and others waited for all of them; and when those that hung were let go, it began anew. */
 Test(wharfd_hang, many_files_that_hang_hold_others_up_for_two)
 {

@@ -13,54 +13,54 @@
 #include "daemon/base/config.h"
 #include "daemon/cpu/cpu_here.h"
 #include "daemon/cpu/cpu_run.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/intake.h"
 #include "daemon/dispatch/session_end.h"
 #include "proto/wharf_job.h"
+#include "tests/lib/test_core.h"
 #include "tests/lib/test_data.h"
-#include "tests/lib/test_front.h"
 #include "tests/lib/test_wait.h"
 
 #define MiB ((uint64_t)1 << 20)
 
 enum { PLAIN = 4096 };
 
-static void set_up(struct test_front_client *client)
+static void set_up(struct test_core_client *client)
 {
-    wharf_config_init(&test_front_config);
-    test_front_start(1);
-    test_front_client_init(client, 1, "uid:1", 8, MiB);
+    wharf_config_init(&test_core_config);
+    test_core_start(1);
+    test_core_client_init(client, 1, "uid:1", 8, MiB);
 }
 
 static void wait_until_all_sleep(void)
 {
-    cr_assert(TEST_WAIT(
-        TEST_FRONT_LOCKED(test_front.workers.n_sleeping == test_front.workers.n_workers)));
+    cr_assert(
+        TEST_WAIT(TEST_CORE_LOCKED(test_core.workers.n_sleeping == test_core.workers.n_workers)));
 }
 
 /* What the loop thread does when the doorbell rings. */
-static void hear(struct test_front_client *client, struct wharf_cpu_here *here)
+static void hear(struct test_core_client *client, struct wharf_cpu_here *here)
 {
-    wharf_front_enter(&test_front);
-    wharf_front_rung(&test_front, client->session, 1);
-    wharf_cpu_here_run(&test_front, here);
-    wharf_front_leave(&test_front);
+    wharf_core_enter(&test_core);
+    wharf_core_doorbell(&test_core, client->session, 1);
+    wharf_cpu_here_run(&test_core, here);
+    wharf_core_leave(&test_core);
 }
 
 Test(wharfd_here, lone_chunk_is_decoded_where_the_doorbell_is_heard)
 {
     enum { N = 20, MOST = 1000 };
-    struct test_front_client client;
+    struct test_core_client client;
     struct wharf_cpu_here here = {.rest_until_ns = 0};
     struct wharf_completion completion;
     unsigned n_here = 0, n = 0;
 
     set_up(&client);
     uint8_t *plain = test_data_new(test_data_find("text"), 1, PLAIN);
-    size_t nbytes = test_front_put_chunk(&client, 0, plain, PLAIN);
+    size_t nbytes = test_core_put_chunk(&client, 0, plain, PLAIN);
     /* A worker may be awake now and then, and take it. */
     for (; n < N || (n_here == 0 && n < MOST); n++) {
-        struct wharf_submission s = test_front_decode_of(n, 0, nbytes, MiB / 2, PLAIN);
+        struct wharf_submission s = test_core_decode_of(n, 0, nbytes, MiB / 2, PLAIN);
         memset(client.arena + MiB / 2, 0, PLAIN);
         /* Nobody watches the ring then. */
         wait_until_all_sleep();
@@ -69,19 +69,19 @@ Test(wharfd_here, lone_chunk_is_decoded_where_the_doorbell_is_heard)
         wharf_ring_publish_submissions(&client.ring);
         hear(&client, &here);
         n_here += here.rest_until_ns > 0;
-        completion = test_front_reap(&client);
+        completion = test_core_reap(&client);
         cr_assert_eq(completion.result, WHARF_OK);
         cr_assert_arr_eq(client.arena + MiB / 2, plain, PLAIN);
     }
     cr_assert_gt(n_here, 0);
-    wharf_front_enter(&test_front);
-    wharf_front_recall_all(&test_front, NULL);
-    wharf_front_leave(&test_front);
+    wharf_core_enter(&test_core);
+    wharf_core_recall_all(&test_core, NULL);
+    wharf_core_leave(&test_core);
     const struct wharf_engine_stats *cpu = &client.session->tenant->stats.engines[WHARF_ENGINE_CPU];
-    cr_assert_eq(TEST_FRONT_LOCKED(cpu->n_jobs[WHARF_OK]), n);
-    test_front_client_deinit(&client);
+    cr_assert_eq(TEST_CORE_LOCKED(cpu->n_jobs[WHARF_OK]), n);
+    test_core_client_deinit(&client);
     wharf_cpu_buffer_deinit(&here.buffer);
-    test_front_stop();
+    test_core_stop();
     free(plain);
 }
 
@@ -89,25 +89,25 @@ Test(wharfd_here, lone_chunk_is_decoded_where_the_doorbell_is_heard)
  * it at once. */
 Test(wharfd_here, chunk_that_was_estimated_wrong_is_left_to_a_worker)
 {
-    struct test_front_client client;
+    struct test_core_client client;
     struct wharf_cpu_here here = {.rest_until_ns = 0};
 
     set_up(&client);
-    const struct wharf_estimates before = TEST_FRONT_LOCKED(client.session->tenant->estimates);
-    struct wharf_submission s = test_front_put_slow(&client, 7, 0, 128 * 1024);
+    const struct wharf_estimates before = TEST_CORE_LOCKED(client.session->tenant->estimates);
+    struct wharf_submission s = test_core_put_slow(&client, 7, 0, 128 * 1024);
     for (unsigned i = 0; i < 100 && here.rest_until_ns == 0; i++) {
         wait_until_all_sleep();
         wharf_ring_submit(&client.ring, &s);
         wharf_ring_publish_submissions(&client.ring);
         hear(&client, &here);
-        cr_assert_eq(test_front_reap(&client).user_data, 7);
+        cr_assert_eq(test_core_reap(&client).user_data, 7);
         /* The price that was learnt is forgotten. */
-        TEST_FRONT_LOCKED(client.session->tenant->estimates = before);
+        TEST_CORE_LOCKED(client.session->tenant->estimates = before);
     }
     cr_assert_gt(here.rest_until_ns, 0);
-    test_front_client_deinit(&client);
+    test_core_client_deinit(&client);
     wharf_cpu_buffer_deinit(&here.buffer);
-    test_front_stop();
+    test_core_stop();
 }
 
 /* ---- memory that keeps who touches it waiting ---------------------------------------------- */
@@ -124,7 +124,7 @@ static void on_absent(int number)
     mprotect(absent, PLAIN, PROT_READ | PROT_WRITE);
 }
 
-static void run_lone(struct test_front_client *client, struct wharf_cpu_here *here,
+static void run_lone(struct test_core_client *client, struct wharf_cpu_here *here,
                      struct wharf_submission *submission)
 {
     wait_until_all_sleep();
@@ -132,22 +132,22 @@ static void run_lone(struct test_front_client *client, struct wharf_cpu_here *he
     wharf_ring_submit(&client->ring, submission);
     wharf_ring_publish_submissions(&client->ring);
     hear(client, here);
-    cr_assert_eq(test_front_reap(client).result, WHARF_OK);
+    cr_assert_eq(test_core_reap(client).result, WHARF_OK);
 }
 
 Test(wharfd_here, tenant_whose_memory_keeps_the_thread_waiting_is_left_to_workers)
 {
     struct sigaction action = {.sa_handler = on_absent};
-    struct test_front_client client, other;
+    struct test_core_client client, other;
     struct wharf_cpu_here here = {.rest_until_ns = 0};
     uint64_t barred_ns = 0;
 
     set_up(&client);
-    test_front_client_init(&other, 2, "uid:2", 8, MiB);
+    test_core_client_init(&other, 2, "uid:2", 8, MiB);
     uint8_t *plain = test_data_new(test_data_find("text"), 1, PLAIN);
-    size_t nbytes = test_front_put_chunk(&client, 0, plain, PLAIN);
-    test_front_put_chunk(&other, 0, plain, PLAIN);
-    struct wharf_submission s = test_front_decode_of(1, 0, nbytes, MiB / 2, PLAIN);
+    size_t nbytes = test_core_put_chunk(&client, 0, plain, PLAIN);
+    test_core_put_chunk(&other, 0, plain, PLAIN);
+    struct wharf_submission s = test_core_decode_of(1, 0, nbytes, MiB / 2, PLAIN);
     /* The daemon's mapping of it. */
     absent = (uint8_t *)client.session->regions[0].segment.address + MiB / 2;
     sigaction(SIGSEGV, &action, NULL);
@@ -157,7 +157,7 @@ Test(wharfd_here, tenant_whose_memory_keeps_the_thread_waiting_is_left_to_worker
         mprotect(absent, PLAIN, PROT_NONE);
         run_lone(&client, &here, &s);
         cr_assert_eq(n_touched, i + 1);
-        barred_ns = TEST_FRONT_LOCKED(tenant->not_here_until_ns);
+        barred_ns = TEST_CORE_LOCKED(tenant->not_here_until_ns);
     }
     cr_assert_geq(barred_ns, here.rest_until_ns + 1000 * (uint64_t)WHARF_NS_PER_MS);
     /* Now its chunks are not decoded here, and others' are. */
@@ -166,9 +166,9 @@ Test(wharfd_here, tenant_whose_memory_keeps_the_thread_waiting_is_left_to_worker
     for (unsigned i = 0; i < 200 && here.rest_until_ns == 0; i++)
         run_lone(&other, &here, &s);
     cr_assert_gt(here.rest_until_ns, 0);
-    test_front_client_deinit(&client);
-    test_front_client_deinit(&other);
+    test_core_client_deinit(&client);
+    test_core_client_deinit(&other);
     wharf_cpu_buffer_deinit(&here.buffer);
-    test_front_stop();
+    test_core_stop();
     free(plain);
 }

@@ -3,12 +3,12 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/job.h"
 #include "daemon/schedule/idle_work.h"
 #include "proto/wharf_job.h"
+#include "tests/lib/test_core.h"
 #include "tests/lib/test_data.h"
-#include "tests/lib/test_front.h"
 
 #define MiB ((uint64_t)1 << 20)
 
@@ -36,44 +36,44 @@ static struct wharf_submission compress_of(uint64_t number, uint8_t job_class)
 static unsigned decodes_before_the_first(uint8_t compress_class, uint8_t decode_class)
 {
     uint8_t *plain = test_data_new(test_data_find("text"), 1, PLAIN_NBYTES);
-    struct test_front_client client;
+    struct test_core_client client;
     unsigned n_before = 0, n_compressed = 0;
 
-    test_front_start(1);
-    test_front_client_init(&client, 2, "uid:2", 64, 2 * MiB);
+    test_core_start(1);
+    test_core_client_init(&client, 2, "uid:2", 64, 2 * MiB);
     memcpy(client.arena, plain, PLAIN_NBYTES);
-    size_t nbytes = test_front_put_chunk(&client, 64 * 1024, plain, PLAIN_NBYTES);
+    size_t nbytes = test_core_put_chunk(&client, 64 * 1024, plain, PLAIN_NBYTES);
     for (unsigned i = 0; i < N_IDLE; i++) {
         struct wharf_submission s = compress_of(i, compress_class);
         wharf_ring_submit(&client.ring, &s);
     }
     for (unsigned i = 0; i < N_OTHERS; i++) {
         struct wharf_submission s =
-            test_front_decode_of(i, 64 * 1024, nbytes, 128 * 1024 + i * PLAIN_NBYTES, PLAIN_NBYTES);
+            test_core_decode_of(i, 64 * 1024, nbytes, 128 * 1024 + i * PLAIN_NBYTES, PLAIN_NBYTES);
         s.job_class = decode_class;
         wharf_ring_submit(&client.ring, &s);
     }
-    test_front_publish(&client);
+    test_core_publish(&client);
     for (unsigned i = 0; i < N_IDLE + N_OTHERS; i++) {
-        struct wharf_completion completion = test_front_reap(&client);
+        struct wharf_completion completion = test_core_reap(&client);
         cr_assert_eq(completion.result, WHARF_OK, "%u", completion.result);
         n_compressed += completion.user_data >= 100;
         n_before += completion.user_data < 100 && n_compressed == 0;
     }
     cr_assert_eq(n_compressed, N_IDLE);
-    cr_assert_eq(TEST_FRONT_LOCKED(test_front.idle_work.n_running), 0);
-    cr_assert_eq(TEST_FRONT_LOCKED(test_front.idle_work.n_pieces),
+    cr_assert_eq(TEST_CORE_LOCKED(test_core.idle_work.n_running), 0);
+    cr_assert_eq(TEST_CORE_LOCKED(test_core.idle_work.n_pieces),
                  compress_class == WHARF_CLASS_BACKGROUND ? N_IDLE : 0);
-    cr_assert_eq(TEST_FRONT_LOCKED(client.session->tenant->stats.n_compressed), N_IDLE);
-    test_front_client_deinit(&client);
-    test_front_stop();
+    cr_assert_eq(TEST_CORE_LOCKED(client.session->tenant->stats.n_compressed), N_IDLE);
+    test_core_client_deinit(&client);
+    test_core_stop();
     free(plain);
     return n_before;
 }
 
 Test(wharfd_idle, nothing_is_begun_while_others_wait)
 {
-    wharf_config_init(&test_front_config);
+    wharf_config_init(&test_core_config);
     cr_assert_eq(decodes_before_the_first(WHARF_CLASS_BACKGROUND, WHARF_CLASS_NORMAL), N_OTHERS);
     cr_assert_eq(decodes_before_the_first(WHARF_CLASS_BACKGROUND, WHARF_CLASS_INTERACTIVE),
                  N_OTHERS);
@@ -84,15 +84,15 @@ Test(wharfd_idle, nothing_is_begun_while_others_wait)
 /* A background job that decodes becomes a normal one at once here. */
 Test(wharfd_idle, nothing_grows_old)
 {
-    wharf_config_init(&test_front_config);
-    test_front_config.background_age_ns = 0;
+    wharf_config_init(&test_core_config);
+    test_core_config.background_age_ns = 0;
     cr_assert_eq(decodes_before_the_first(WHARF_CLASS_BACKGROUND, WHARF_CLASS_NORMAL), N_OTHERS);
 }
 
 /* Others take their turn by the clock: first come, first served within a session. */
 Test(wharfd_idle, normal_jobs_that_compress_have_their_turn)
 {
-    wharf_config_init(&test_front_config);
+    wharf_config_init(&test_core_config);
     cr_assert_eq(decodes_before_the_first(WHARF_CLASS_NORMAL, WHARF_CLASS_NORMAL), 0);
 }
 
@@ -100,12 +100,12 @@ Test(wharfd_idle, normal_jobs_that_compress_have_their_turn)
 
 Test(wharfd_idle, those_that_wait_end_when_they_are_cancelled)
 {
-    struct test_front_client client;
+    struct test_core_client client;
     unsigned n_cancelled = 0;
 
-    wharf_config_init(&test_front_config);
-    test_front_start(1);
-    test_front_client_init(&client, 2, "uid:2", 64, 2 * MiB);
+    wharf_config_init(&test_core_config);
+    test_core_start(1);
+    test_core_client_init(&client, 2, "uid:2", 64, 2 * MiB);
     for (unsigned i = 0; i < N_IDLE; i++) {
         struct wharf_submission s = compress_of(i, WHARF_CLASS_BACKGROUND);
         s.user_data = 100;
@@ -113,56 +113,56 @@ Test(wharfd_idle, those_that_wait_end_when_they_are_cancelled)
     }
     struct wharf_submission cancel = {.opcode = WHARF_OP_CANCEL, .user_data = 1, .src_offset = 100};
     wharf_ring_submit(&client.ring, &cancel);
-    test_front_publish(&client);
+    test_core_publish(&client);
     for (unsigned i = 0; i < N_IDLE + 1; i++) {
-        struct wharf_completion completion = test_front_reap(&client);
+        struct wharf_completion completion = test_core_reap(&client);
         n_cancelled += completion.result == WHARF_CANCELLED;
     }
     /* All but the one that may have been begun. */
     cr_assert_geq(n_cancelled, N_IDLE - 1);
-    cr_assert_eq(TEST_FRONT_LOCKED(test_front.idle_work.n_running), 0);
-    test_front_client_deinit(&client);
-    test_front_stop();
+    cr_assert_eq(TEST_CORE_LOCKED(test_core.idle_work.n_running), 0);
+    test_core_client_deinit(&client);
+    test_core_stop();
 }
 
 /* ---- the throttle -------------------------------------------------------------------------- */
 
-static void take(struct wharf_front *front, struct wharf_job *job, uint64_t waited_ns)
+static void take(struct wharf_core *core, struct wharf_job *job, uint64_t waited_ns)
 {
     const struct wharf_piece piece = {.kind = WHARF_PIECE_CHUNK, .job = job};
 
     job->taken_ns = 1000;
-    wharf_idle_work_taken(front, &piece, 1000 + waited_ns);
+    wharf_idle_work_taken(core, &piece, 1000 + waited_ns);
 }
 
 Test(wharfd_idle, jobs_that_wait_leave_it_fewer_workers)
 {
-    static struct wharf_front front;
+    static struct wharf_core core;
     struct wharf_job idle = {.lane = WHARF_LANE_IDLE}, normal = {.lane = WHARF_LANE_NORMAL},
                      late = {.lane = WHARF_LANE_BACKGROUND};
     static const uint32_t expected[] = {8, 4, 2, 1, 1};
 
-    front.workers.n_workers = 8;
-    front.config.slice_ns = 500000;
+    core.workers.n_workers = 8;
+    core.config.slice_ns = 500000;
     /* Nobody's fault: none was running. */
-    take(&front, &normal, 600000);
-    cr_assert_eq(wharf_idle_work_allowed(&front), 8);
-    take(&front, &idle, 900000);
-    cr_assert_eq(front.idle_work.n_running, 1);
-    take(&front, &late, 900000);
-    take(&front, &normal, 400000);
+    take(&core, &normal, 600000);
+    cr_assert_eq(wharf_idle_work_allowed(&core), 8);
+    take(&core, &idle, 900000);
+    cr_assert_eq(core.idle_work.n_running, 1);
+    take(&core, &late, 900000);
+    take(&core, &normal, 400000);
     for (unsigned i = 0; i < 5; i++) {
-        cr_assert_eq(wharf_idle_work_allowed(&front), expected[i], "%u", i);
-        take(&front, &normal, 600000);
+        cr_assert_eq(wharf_idle_work_allowed(&core), expected[i], "%u", i);
+        take(&core, &normal, 600000);
     }
-    cr_assert_eq(front.idle_work.n_throttled, 5);
-    wharf_idle_work_ended(&front, &normal);
-    cr_assert_eq(front.idle_work.n_running, 1);
+    cr_assert_eq(core.idle_work.n_throttled, 5);
+    wharf_idle_work_ended(&core, &normal);
+    cr_assert_eq(core.idle_work.n_running, 1);
     /* And sixteen pieces in peace give it one more. */
     for (unsigned i = 0; i < 8 * 16; i++) {
-        wharf_idle_work_ended(&front, &idle);
-        take(&front, &idle, 0);
+        wharf_idle_work_ended(&core, &idle);
+        take(&core, &idle, 0);
     }
-    cr_assert_eq(wharf_idle_work_allowed(&front), 8);
-    cr_assert_eq(front.idle_work.n_running, 1);
+    cr_assert_eq(wharf_idle_work_allowed(&core), 8);
+    cr_assert_eq(core.idle_work.n_running, 1);
 }

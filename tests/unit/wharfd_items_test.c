@@ -9,15 +9,15 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/estimate.h"
-#include "daemon/core/front.h"
 #include "daemon/core/job.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/residency.h"
 #include "daemon/core/retry_queue.h"
 #include "daemon/core/session.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/gpu/worker_message.h"
 #include "daemon/placement/gpu_memory.h"
@@ -27,7 +27,7 @@
 enum { N_GPUS = 2, N_CHUNKS = WHARF_WORK_N_CANCELS, N_JOBS = 4 };
 #define UNTOUCHED 0xee
 
-static struct wharf_front front;
+static struct wharf_core core;
 static struct wharf_tenant tenant;
 static struct wharf_session session;
 static struct wharf_region region;
@@ -46,9 +46,9 @@ static void add_gpu(uint32_t gpu)
     struct wharf_gpu_backend *backend = calloc(1, sizeof(*backend));
 
     cr_assert_not_null(backend);
-    backend->front = &front;
+    backend->core = &core;
     backend->gpu = gpu;
-    backend->view = &front.fleet.gpus[gpu];
+    backend->view = &core.fleet.gpus[gpu];
     backend->engine = WHARF_ENGINE_GPU;
     backend->state = WHARF_GPU_UP;
     backend->view->may_come = true;
@@ -79,7 +79,7 @@ static void make_session(void)
 
 static void set_up(void)
 {
-    test_bare_front_init(&front, N_GPUS);
+    test_bare_core_init(&core, N_GPUS);
     make_session();
     for (uint32_t gpu = 0; gpu < N_GPUS; gpu++)
         add_gpu(gpu);
@@ -93,7 +93,7 @@ static void tear_down(void)
         free(backends[gpu]);
     }
     free(batch);
-    wharf_front_deinit(&front);
+    wharf_core_deinit(&core);
 }
 
 /* ---- jobs ---------------------------------------------------------------------------------- */
@@ -137,9 +137,9 @@ static void hand_over_some(uint32_t gpu, struct wharf_job *job, uint32_t n_chunk
         .pool = WHARF_POOL_GPU,
     };
 
-    wharf_front_enter(&front);
+    wharf_core_enter(&core);
     wharf_gpu_items_submit(backends[gpu], &piece, n_chunks, 1000, now_ns);
-    wharf_front_leave(&front);
+    wharf_core_leave(&core);
 }
 
 static void hand_over(uint32_t gpu, struct wharf_job *job)
@@ -150,9 +150,9 @@ static void hand_over(uint32_t gpu, struct wharf_job *job)
 /* As the GPU's thread does, under the lock. */
 static void exchange(uint32_t gpu)
 {
-    wharf_front_enter(&front);
-    wharf_gpu_items_exchange(backends[gpu], now_ns);
-    wharf_front_leave(&front);
+    wharf_core_enter(&core);
+    wharf_gpu_items_pump(backends[gpu], now_ns);
+    wharf_core_leave(&core);
     wharf_gpu_items_publish(backends[gpu]);
 }
 
@@ -175,11 +175,11 @@ static void complete(uint32_t gpu, uint32_t index, uint32_t attempt, uint32_t re
 static uint32_t take_cancels(uint32_t gpu)
 {
     const struct wharf_work_queue *queue = &kernels[gpu].queue;
-    uint32_t n = queue->front->cancel_tail - queue->kernel->cancel_head;
+    uint32_t n = queue->core->cancel_tail - queue->kernel->cancel_head;
 
     for (uint32_t i = 0; i < n; i++) {
         uint32_t at = queue->kernel->cancel_head++ % WHARF_WORK_N_CANCELS;
-        const struct wharf_work_cancel *cancel = &queue->front->cancels[at];
+        const struct wharf_work_cancel *cancel = &queue->core->cancels[at];
         complete(gpu, cancel->item, cancel->attempt, WHARF_CANCELLED);
     }
     return n;
@@ -188,7 +188,7 @@ static uint32_t take_cancels(uint32_t gpu)
 /* Takes all that was published. */
 static void take_items(uint32_t gpu)
 {
-    kernels[gpu].queue.kernel->head = kernels[gpu].queue.front->tail;
+    kernels[gpu].queue.kernel->head = kernels[gpu].queue.core->tail;
 }
 
 static void complete_well(uint32_t gpu, uint32_t index)
@@ -207,9 +207,9 @@ static bool cpu_has(const struct wharf_job *job)
 {
     struct wharf_piece piece;
 
-    wharf_front_enter(&front);
-    bool has = wharf_retry_take(&front.retries, &piece);
-    wharf_front_leave(&front);
+    wharf_core_enter(&core);
+    bool has = wharf_retry_take(&core.retries, &piece);
+    wharf_core_leave(&core);
     return has && piece.job == job && piece.n_chunks == (job->batch ? N_CHUNKS : 1);
 }
 
@@ -236,7 +236,7 @@ Test(wharfd_items, batch_that_is_taken_back_in_part_is_the_cpus, .init = set_up,
     hand_over(0, lone);
     hand_over(0, many);
     uint32_t last = backends[0]->submitter.tail - 1;
-    now_ns += front.config.gpu_longest_ns + 1;
+    now_ns += core.config.gpu_longest_ns + 1;
     exchange(0);
     cr_assert_eq(take_cancels(0), WHARF_WORK_N_CANCELS, "the lone chunk's and all but one");
     complete(0, last, wharf_gpu_item_at(backends[0], last)->attempt, WHARF_OK);
@@ -264,24 +264,24 @@ Test(wharfd_items, who_wants_the_gpu_alone_has_other_places_there, .init = set_u
     hand_over(0, lone);
     hand_over(0, many);
     uint32_t last = backends[0]->submitter.tail - 1;
-    now_ns += front.config.gpu_longest_ns + 1;
+    now_ns += core.config.gpu_longest_ns + 1;
     exchange(0);
     complete(0, last, wharf_gpu_item_at(backends[0], last)->attempt, WHARF_OK);
     cr_assert_eq(take_cancels(0), WHARF_WORK_N_CANCELS, "the lone chunk's and all but one");
     reap(0);
     exchange(0);
-    wharf_front_enter(&front);
-    cr_assert_not(wharf_retry_take(&front.retries, &piece));
-    wharf_front_leave(&front);
+    wharf_core_enter(&core);
+    cr_assert_not(wharf_retry_take(&core.retries, &piece));
+    wharf_core_leave(&core);
     cr_assert_eq(backends[0]->flight.n_places, 0);
     cr_assert_eq(large->n_taken, 2);
     cr_assert_eq(backends[0]->flight.n_without_places, 1 + N_CHUNKS);
     cr_assert(item[0].opcode == WHARF_WORK_DECODE_LARGE && item[0].dst_nbytes == 1024);
     /* It is under way for that long again, and stays. */
-    now_ns += front.config.gpu_longest_ns + 1;
+    now_ns += core.config.gpu_longest_ns + 1;
     exchange(0);
     cr_assert_eq(large->submitter.cancel_tail, 0);
-    now_ns += front.config.gpu_large_longest_ns;
+    now_ns += core.config.gpu_large_longest_ns;
     exchange(0);
     cr_assert_eq(large->submitter.cancel_tail, 2, "not longer than such places are had");
 }
@@ -292,7 +292,7 @@ static void begin_large(struct wharf_job *job)
     backends[0]->large.n_places = 2;
     backends[0]->config.gpu_large_nbytes = 1 << 20;
     hand_over_some(0, job, 1);
-    now_ns += front.config.gpu_longest_ns + 1;
+    now_ns += core.config.gpu_longest_ns + 1;
     exchange(0);
     take_items(0);
     cr_assert_eq(take_cancels(0), 1);
@@ -309,22 +309,22 @@ Test(wharfd_items, no_suspect_waits_for_large_chunks, .init = set_up, .fini = te
     uint32_t n_cancels;
 
     begin_large(make_job(0));
-    front.fleet.gpus_up = 1;
+    core.fleet.gpus_up = 1;
     tenant.gpu_trust.n_alone = 3;
-    wharf_place_push(&front, suspect, false);
-    wharf_place_push(&front, next, false);
+    wharf_place_push(&core, suspect, false);
+    wharf_place_push(&core, next, false);
     n_cancels = backends[0]->large.submitter.cancel_tail;
     exchange(0);
     cr_assert_eq(backends[0]->flight.n_items, 1, "the suspect's, and nothing beside it");
     /* Only what keeps others waiting is taken back soon. */
-    now_ns += front.config.gpu_longest_ns + 1;
+    now_ns += core.config.gpu_longest_ns + 1;
     exchange(0);
     cr_expect_eq(backends[0]->large.submitter.cancel_tail, n_cancels);
     /* Nobody knows whose fault it was. */
-    wharf_front_enter(&front);
-    wharf_gpu_rescue_blame(backends[0], now_ns);
-    wharf_front_leave(&front);
-    cr_expect_eq(tenant.gpu_trust.n_strikes, 0);
+    wharf_core_enter(&core);
+    wharf_gpu_recovery_blame(backends[0], now_ns);
+    wharf_core_leave(&core);
+    cr_expect_eq(tenant.gpu_trust.n_worker_faults, 0);
 }
 
 /* It is alone as before when a large chunk that was there ends. */
@@ -339,13 +339,13 @@ Test(wharfd_items, end_of_a_large_chunk_clears_no_suspect, .init = set_up, .fini
         WHARF_WORKER_LARGE_ENTRIES);
     /* Nothing is moved to where it belongs by another thread. */
     kernel.queue.moved = kernel.queue.done;
-    front.fleet.gpus_up = 1;
+    core.fleet.gpus_up = 1;
     tenant.gpu_trust.n_alone = 3;
-    wharf_place_push(&front, make_job(1), false);
-    wharf_place_push(&front, make_job(2), false);
+    wharf_place_push(&core, make_job(1), false);
+    wharf_place_push(&core, make_job(2), false);
     exchange(0);
     cr_assert_eq(backends[0]->flight.n_items, 1);
-    kernel.queue.kernel->head = kernel.queue.front->tail;
+    kernel.queue.kernel->head = kernel.queue.core->tail;
     wharf_work_post(&kernel, &(struct wharf_work_completion){.item = large->places[0].index,
                                                              .attempt = large->places[0].attempt,
                                                              .result = WHARF_OK,
@@ -372,10 +372,10 @@ Test(wharfd_items, no_other_waits_while_a_suspect_waits_for_a_large_chunk, .init
     struct wharf_session session_of_other;
 
     begin_large(make_job(0));
-    front.fleet.gpus_up = 1;
+    core.fleet.gpus_up = 1;
     tenant.gpu_trust.n_alone = 3;
-    large->submission.dst_nbytes = front.config.gpu_chunk_nbytes + 1;
-    wharf_place_push(&front, large, false);
+    large->submission.dst_nbytes = core.config.gpu_chunk_nbytes + 1;
+    wharf_place_push(&core, large, false);
     test_bare_tenant_init(&other);
     wharf_estimates_init(&other.estimates, NULL);
     for (unsigned i = 0; i < N_GPUS; i++)
@@ -383,7 +383,7 @@ Test(wharfd_items, no_other_waits_while_a_suspect_waits_for_a_large_chunk, .init
     test_bare_session_init(&session_of_other, &other, WHARF_ENGINE_GPU);
     session_of_other.regions = &region;
     small->session = &session_of_other;
-    wharf_place_push(&front, small, false);
+    wharf_place_push(&core, small, false);
     exchange(0);
     cr_expect_eq(backends[0]->large.n_taken, 1);
     cr_expect_eq(backends[0]->flight.n_items, 1, "nobody else is held up");
@@ -400,17 +400,17 @@ Test(wharfd_items, no_large_chunk_waits_for_another_ones_memory, .init = set_up,
     backends[0]->large.n_places = 2;
     backends[0]->config.gpu_large_nbytes = 1 << 20;
     hand_over(0, lone);
-    now_ns += front.config.gpu_longest_ns + 1;
+    now_ns += core.config.gpu_longest_ns + 1;
     exchange(0);
     cr_assert_eq(take_cancels(0), 1);
     reap(0);
     memory.on[0].state = WHARF_GPU_MEMORY_ABSENT;
-    front.fleet.gpus_up = 1;
+    core.fleet.gpus_up = 1;
     wharf_list_init(&other_memory.pin_link);
     other_region.memory = &other_memory;
     other->source = other->destination = &other_region;
-    other->submission.dst_nbytes = front.config.gpu_chunk_nbytes + 1;
-    wharf_place_push(&front, other, false);
+    other->submission.dst_nbytes = core.config.gpu_chunk_nbytes + 1;
+    wharf_place_push(&core, other, false);
     exchange(0);
     cr_expect_eq(backends[0]->large.n_taken, 1);
     cr_expect_not(wharf_list_is_empty(&backends[0]->large.waiting));
@@ -419,17 +419,17 @@ Test(wharfd_items, no_large_chunk_waits_for_another_ones_memory, .init = set_up,
     cr_expect_eq(backends[0]->large.n_taken, 2);
 }
 
-/* The settings are the front lock's, and the thread looks for what hangs without it. */
+/* The settings are the core lock's, and the thread looks for what hangs without it. */
 Test(wharfd_items, large_chunk_hangs_by_what_held_when_it_was_withdrawn, .init = set_up,
      .fini = tear_down)
 {
     struct wharf_job *job = make_job(0);
-    uint64_t hang_ns = front.config.gpu_hang_timeout_ns;
+    uint64_t hang_ns = core.config.gpu_hang_timeout_ns;
 
     begin_large(job);
     job->stopped = WHARF_CANCELLED;
     exchange(0);
-    front.config.gpu_hang_timeout_ns *= 1000;
+    core.config.gpu_hang_timeout_ns *= 1000;
     cr_expect_not(wharf_gpu_large_hang(backends[0], now_ns + hang_ns));
     cr_expect(wharf_gpu_large_hang(backends[0], now_ns + hang_ns + 1));
 }
@@ -441,12 +441,12 @@ Test(wharfd_items, what_a_dying_worker_gave_back_is_the_cpus, .init = set_up, .f
     struct wharf_job *lone = make_job(0);
 
     hand_over(0, lone);
-    now_ns += front.config.gpu_longest_ns + 1;
+    now_ns += core.config.gpu_longest_ns + 1;
     exchange(0);
     cr_assert_eq(take_cancels(0), 1);
     wharf_gpu_results_reap(backends[0], now_ns);
     backends[0]->state = WHARF_GPU_DYING;
-    wharf_gpu_rescue_hand_on(backends[0]);
+    wharf_gpu_recovery_hand_on(backends[0]);
     wharf_gpu_results_tell(backends[0]);
     exchange(0);
     cr_expect(wharf_list_is_empty(&backends[0]->large.waiting));
@@ -455,44 +455,44 @@ Test(wharfd_items, what_a_dying_worker_gave_back_is_the_cpus, .init = set_up, .f
 
 /* A worker's end leaves all that it had to the CPU's threads.  As long as these had not done it, no
  * other GPU was given anything: orphans of all counted against the places of each. */
-Test(wharfd_items, orphans_of_one_gpu_hold_no_other_one_up, .init = set_up, .fini = tear_down)
+Test(wharfd_items, requeued_jobs_of_one_gpu_hold_no_other_one_up, .init = set_up, .fini = tear_down)
 {
     struct wharf_job *lost = make_job(0), *next = make_job(1);
 
     for (uint32_t i = 0; i < WHARF_GPU_N_ENTRIES; i++)
         hand_over(0, lost);
     backends[0]->state = WHARF_GPU_DYING;
-    front.fleet.gpus_up = 2;
-    wharf_gpu_rescue_hand_on(backends[0]);
-    cr_assert_eq(front.retries.n, WHARF_GPU_N_ENTRIES);
-    wharf_place_push(&front, next, false);
+    core.fleet.gpus_up = 2;
+    wharf_gpu_recovery_hand_on(backends[0]);
+    cr_assert_eq(core.retries.n, WHARF_GPU_N_ENTRIES);
+    wharf_place_push(&core, next, false);
     exchange(1);
     cr_assert_eq(backends[1]->flight.n_items, 1);
-    cr_assert_eq(wharf_place_n_queued(&front), 0);
+    cr_assert_eq(wharf_place_n_queued(&core), 0);
 }
 
 /* Its own next worker waits for them: there is a gpu_piece for each place, and orphans have theirs
  * until a thread of the CPU has taken them, or has put them aside for a tenant that is suspended.
  */
-Test(wharfd_items, orphans_hold_their_own_gpu_up, .init = set_up, .fini = tear_down)
+Test(wharfd_items, requeued_jobs_hold_their_own_gpu_up, .init = set_up, .fini = tear_down)
 {
     struct wharf_job *lost = make_job(0), *next = make_job(1);
     struct wharf_piece piece;
 
     for (uint32_t i = 0; i < WHARF_GPU_N_ENTRIES; i++)
         hand_over(0, lost);
-    wharf_gpu_rescue_hand_on(backends[0]);
+    wharf_gpu_recovery_hand_on(backends[0]);
     cr_assert_eq(wharf_gpu_items_begin(backends[0]), 0);
-    front.fleet.gpus_up = 1;
-    wharf_place_push(&front, next, false);
+    core.fleet.gpus_up = 1;
+    wharf_place_push(&core, next, false);
     exchange(0);
     cr_assert_eq(backends[0]->flight.n_items, 0);
     tenant.is_suspended = true;
-    cr_assert_not(wharf_retry_take(&front.retries, &piece));
+    cr_assert_not(wharf_retry_take(&core.retries, &piece));
     exchange(0);
     cr_assert_eq(backends[0]->flight.n_items, 0);
     tenant.is_suspended = false;
-    wharf_retry_resume(&front.retries);
+    wharf_retry_resume(&core.retries);
     cr_assert(cpu_has(lost));
     exchange(0);
     cr_assert_eq(backends[0]->flight.n_items, 1);
@@ -506,7 +506,7 @@ Test(wharfd_items, chunks_of_a_batch_that_ran_out_of_time_say_so, .init = set_up
     hand_over(0, many);
     exchange(0);
     many->stopped = WHARF_DEADLINE;
-    front.n_stopped++;
+    core.n_stopped++;
     exchange(0);
     cr_assert_eq(take_cancels(0), N_CHUNKS);
     reap(0);
@@ -524,16 +524,16 @@ Test(wharfd_items, batch_taken_back_in_part_from_a_worker_that_ends_is_the_cpus,
 
     hand_over(0, lone);
     hand_over(0, many);
-    now_ns += front.config.gpu_longest_ns + 1;
+    now_ns += core.config.gpu_longest_ns + 1;
     exchange(0);
     cr_assert_eq(take_cancels(0), WHARF_WORK_N_CANCELS, "the lone chunk's and all but one");
     reap(0);
-    wharf_front_enter(&front);
-    wharf_gpu_again_cut(backends[0],
+    wharf_core_enter(&core);
+    wharf_gpu_retry_cut(backends[0],
                         WHARF_LIST_FIRST(&backends[0]->under_way, struct wharf_gpu_piece, link));
-    while (wharf_retry_take(&front.retries, &piece))
+    while (wharf_retry_take(&core.retries, &piece))
         n += piece.job == many && piece.n_chunks == 1;
-    wharf_front_leave(&front);
+    wharf_core_leave(&core);
     cr_assert(nothing_is_told());
     cr_assert_eq(n, N_CHUNKS);
 }
@@ -552,7 +552,7 @@ static void fill_places(void)
     for (uint32_t i = 0; i < WHARF_GPU_N_ENTRIES; i++)
         hand_over_some(0, many, 1);
     wharf_gpu_items_publish(backends[0]);
-    front.fleet.gpus_up = 1;
+    core.fleet.gpus_up = 1;
 }
 
 /* Items from `first` on, one of so many, are done. */
@@ -578,7 +578,7 @@ Test(wharfd_items, long_item_holds_nobody_up, .init = set_up, .fini = tear_down)
     take_items(0);
     end_items(1, 1);
     cr_assert_eq(backends[0]->flight.n_items, 1);
-    wharf_place_push(&front, next, false);
+    wharf_place_push(&core, next, false);
     exchange(0);
     cr_assert_eq(backends[0]->flight.n_items, 2);
     cr_assert_eq(backends[0]->submitter.tail, WHARF_GPU_N_ENTRIES + 2);
@@ -593,7 +593,7 @@ Test(wharfd_items, item_that_was_not_taken_keeps_its_place, .init = set_up, .fin
 
     fill_places();
     end_items(1, 1);
-    wharf_place_push(&front, next, false);
+    wharf_place_push(&core, next, false);
     exchange(0);
     cr_assert_eq(backends[0]->flight.n_items, 1);
     cr_assert_eq(backends[0]->submitter.tail, WHARF_GPU_N_ENTRIES);
@@ -609,8 +609,8 @@ Test(wharfd_items, parts_find_places_in_a_row, .init = set_up, .fini = tear_down
     take_items(0);
     end_items(1, 2);
     next->submission.codec = WHARF_CODEC_RANS;
-    next->submission.dst_nbytes = 2 * front.config.gpu_chunk_nbytes;
-    wharf_place_push(&front, next, false);
+    next->submission.dst_nbytes = 2 * core.config.gpu_chunk_nbytes;
+    wharf_place_push(&core, next, false);
     for (unsigned i = 0; i < 100; i++) {
         exchange(0);
         take_items(0);
@@ -621,11 +621,11 @@ Test(wharfd_items, parts_find_places_in_a_row, .init = set_up, .fini = tear_down
         complete_well(0, i);
     wharf_gpu_results_reap(backends[0], now_ns);
     wharf_gpu_results_tell(backends[0]);
-    for (unsigned i = 0; i < 100 && wharf_place_n_queued(&front) > 0; i++) {
+    for (unsigned i = 0; i < 100 && wharf_place_n_queued(&core) > 0; i++) {
         exchange(0);
         take_items(0);
     }
-    cr_assert_eq(wharf_place_n_queued(&front), 0);
+    cr_assert_eq(wharf_place_n_queued(&core), 0);
     cr_assert_eq(wharf_gpu_item_at(backends[0], 5000)->piece->piece.job, next);
 }
 

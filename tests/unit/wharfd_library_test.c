@@ -65,9 +65,9 @@ static void expect_text(struct wharf *wharf, const char *text, void *out)
     cr_assert_arr_eq(out, "wharf\n", 6);
 }
 
-/* The connection ends with the gate that had its packet.  It was closed as if the client had broken
- * a rule, and the arena was empty afterwards. */
-Test(wharfd_library, arena_outlives_a_gate_that_dies_with_a_descriptor, .timeout = 600)
+/* The connection ends with the filter that had its packet.  It was closed as if the client had
+ * broken a rule, and the arena was empty afterwards. */
+Test(wharfd_library, arena_outlives_an_fd_filter_that_dies_with_a_descriptor, .timeout = 600)
 {
     test_wharfd_start(&wharfd, "");
     struct wharf *wharf = open_handle();
@@ -79,15 +79,15 @@ Test(wharfd_library, arena_outlives_a_gate_that_dies_with_a_descriptor, .timeout
     cr_assert_eq(wharf_alloc(wharf, 6, &out), 0);
     memcpy(text, "wharf\n", 6);
     cr_assert_eq(wharf_register(wharf, &first), 0, "%s", wharf_error_message());
-    /* A gate that ends before the packet has come to it takes no connection along. */
+    /* A filter that ends before the packet has come to it takes no connection along. */
     while (info.n_reconnects < 5) {
         struct wharf_memory memory = new_memory();
-        pid_t gate = test_wharfd_gate(&wharfd);
+        pid_t filter = test_wharfd_fd_filter(&wharfd);
         pthread_t killer;
 
-        cr_assert_gt(gate, 0);
-        kill(gate, SIGSTOP);
-        cr_assert_eq(pthread_create(&killer, NULL, kill_soon, &gate), 0);
+        cr_assert_gt(filter, 0);
+        kill(filter, SIGSTOP);
+        cr_assert_eq(pthread_create(&killer, NULL, kill_soon, &filter), 0);
         cr_assert_eq(wharf_register(wharf, &memory), 0, "%s", wharf_error_message());
         pthread_join(killer, NULL);
         expect_text(wharf, text, out);
@@ -100,9 +100,9 @@ Test(wharfd_library, arena_outlives_a_gate_that_dies_with_a_descriptor, .timeout
     test_wharfd_remove(&wharfd);
 }
 
-/* As it is where all of a container is stopped for a while: the gate has had no time to answer.
+/* As it is where all of a container is stopped for a while: the filter has had no time to answer.
  * That was taken for the client's doing, and its jobs were lost. */
-Test(wharfd_library, arena_outlives_a_gate_that_is_late, .timeout = 600)
+Test(wharfd_library, arena_outlives_an_fd_filter_that_is_late, .timeout = 600)
 {
     test_wharfd_start(&wharfd, "[daemon]\ngate_timeout = 500ms\n");
     struct wharf *wharf = open_handle();
@@ -113,9 +113,9 @@ Test(wharfd_library, arena_outlives_a_gate_that_is_late, .timeout = 600)
     cr_assert_eq(wharf_alloc(wharf, 6, &text), 0);
     cr_assert_eq(wharf_alloc(wharf, 6, &out), 0);
     memcpy(text, "wharf\n", 6);
-    pid_t gate = test_wharfd_gate(&wharfd);
-    cr_assert_gt(gate, 0);
-    kill(gate, SIGSTOP);
+    pid_t filter = test_wharfd_fd_filter(&wharfd);
+    cr_assert_gt(filter, 0);
+    kill(filter, SIGSTOP);
     /* The next one may be late by itself, where a machine does much else. */
     cr_assert(TEST_WAIT(wharf_register(wharf, &memory) == 0), "%s", wharf_error_message());
     expect_text(wharf, text, out);

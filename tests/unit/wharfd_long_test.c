@@ -10,7 +10,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/config.h"
 #include "proto/wharf_job.h"
-#include "tests/lib/test_front.h"
+#include "tests/lib/test_core.h"
 #include "tests/lib/test_wait.h"
 
 #define MiB ((uint64_t)1 << 20)
@@ -37,47 +37,47 @@ static uint64_t used_ns(void)
 
 static void start(uint32_t n_workers)
 {
-    wharf_config_init(&test_front_config);
-    test_front_config.quota.max_job_nbytes = 64 * MiB;
-    test_front_start(n_workers);
+    wharf_config_init(&test_core_config);
+    test_core_config.quota.max_job_nbytes = 64 * MiB;
+    test_core_start(n_workers);
 }
 
 /* Or is done already. */
-static void wait_until_running(struct test_front_client *client)
+static void wait_until_running(struct test_core_client *client)
 {
-    cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(client->session->n_pieces) > 0 ||
+    cr_assert(TEST_WAIT(TEST_CORE_LOCKED(client->session->n_pieces) > 0 ||
                         wharf_ring_load_cq_tail(&client->ring.d->cq_tail) != client->ring.cq_head));
 }
 
 /* ---- stopping ------------------------------------------------------------------------------ */
 
 /* Begins a slow chunk and cancels it; how it was completed. */
-static struct wharf_completion cancel_slow(struct test_front_client *client, uint64_t *ret_used_ns)
+static struct wharf_completion cancel_slow(struct test_core_client *client, uint64_t *ret_used_ns)
 {
     const struct wharf_submission cancel = {
         .opcode = WHARF_OP_CANCEL, .user_data = 8, .src_offset = 7};
-    const struct wharf_submission slow = test_front_put_slow(client, 7, 0, SLOW_NBYTES);
+    const struct wharf_submission slow = test_core_put_slow(client, 7, 0, SLOW_NBYTES);
     struct wharf_completion completions[2];
 
-    test_front_submit(client, &slow);
+    test_core_submit(client, &slow);
     wait_until_running(client);
     uint64_t start_ns = used_ns();
-    test_front_submit(client, &cancel);
+    test_core_submit(client, &cancel);
     for (unsigned i = 0; i < 2; i++)
-        completions[i] = test_front_reap(client);
+        completions[i] = test_core_reap(client);
     *ret_used_ns = used_ns() - start_ns;
     return completions[completions[0].user_data == 7 ? 0 : 1];
 }
 
 static void check_cancel(uint8_t engine)
 {
-    struct test_front_client client;
+    struct test_core_client client;
     struct wharf_completion completion;
     uint64_t took_ns;
 
     start(1);
-    test_front_client_init(&client, 1, "uid:1", 8, 64 * MiB);
-    TEST_FRONT_LOCKED(client.session->engine = engine);
+    test_core_client_init(&client, 1, "uid:1", 8, 64 * MiB);
+    TEST_CORE_LOCKED(client.session->engine = engine);
     for (unsigned i = 0; i < MOST_TRIES; i++) {
         completion = cancel_slow(&client, &took_ns);
         if (completion.result == WHARF_CANCELLED)
@@ -87,8 +87,8 @@ static void check_cancel(uint8_t engine)
     cr_assert_eq(completion.reason, WHARF_REASON_NONE);
     cr_assert_eq(completion.out_nbytes, 0);
     cr_assert_lt(took_ns, SOON_NS);
-    test_front_client_deinit(&client);
-    test_front_stop();
+    test_core_client_deinit(&client);
+    test_core_stop();
 }
 
 Test(wharfd_long, running_chunk_is_cancelled)
@@ -104,33 +104,33 @@ Test(wharfd_long, running_chunk_of_the_reference_engine_is_cancelled)
 
 Test(wharfd_long, deadline_passes_in_the_middle_of_a_chunk)
 {
-    struct test_front_client client;
+    struct test_core_client client;
 
     start(1);
-    test_front_client_init(&client, 1, "uid:1", 8, 64 * MiB);
-    struct wharf_submission s = test_front_put_slow(&client, 7, 0, SLOW_NBYTES);
+    test_core_client_init(&client, 1, "uid:1", 8, 64 * MiB);
+    struct wharf_submission s = test_core_put_slow(&client, 7, 0, SLOW_NBYTES);
     s.timeout_us = 20000;
     uint64_t start_ns = used_ns();
-    test_front_submit(&client, &s);
-    cr_assert_eq(test_front_reap(&client).result, WHARF_DEADLINE);
+    test_core_submit(&client, &s);
+    cr_assert_eq(test_core_reap(&client).result, WHARF_DEADLINE);
     cr_assert_lt(used_ns() - start_ns, 20 * WHARF_NS_PER_MS + SOON_NS);
-    test_front_client_deinit(&client);
-    test_front_stop();
+    test_core_client_deinit(&client);
+    test_core_stop();
 }
 
 Test(wharfd_long, dead_session_ends_in_the_middle_of_a_chunk)
 {
-    struct test_front_client client;
+    struct test_core_client client;
 
     start(1);
-    test_front_client_init(&client, 1, "uid:1", 8, 64 * MiB);
-    struct wharf_submission s = test_front_put_slow(&client, 7, 0, SLOW_NBYTES);
-    test_front_submit(&client, &s);
+    test_core_client_init(&client, 1, "uid:1", 8, 64 * MiB);
+    struct wharf_submission s = test_core_put_slow(&client, 7, 0, SLOW_NBYTES);
+    test_core_submit(&client, &s);
     wait_until_running(&client);
     uint64_t start_ns = used_ns();
-    test_front_client_deinit(&client);
+    test_core_client_deinit(&client);
     cr_assert_lt(used_ns() - start_ns, SOON_NS);
-    test_front_stop();
+    test_core_stop();
 }
 
 /* ---- others -------------------------------------------------------------------------------- */
@@ -142,31 +142,31 @@ Test(wharfd_long, dead_session_ends_in_the_middle_of_a_chunk)
 /* Another tenant's jobs, one after the other, are each done soon. */
 static void expect_others_go_on(uint64_t id, unsigned n)
 {
-    struct test_front_client client;
+    struct test_core_client client;
     unsigned n_late = 0;
 
-    test_front_client_init(&client, id, "uid:99", 8, MiB);
+    test_core_client_init(&client, id, "uid:99", 8, MiB);
     for (unsigned i = 0; i < n; i++) {
-        struct wharf_submission s = test_front_decode_of(i, 0, 100, 4096, 4096);
+        struct wharf_submission s = test_core_decode_of(i, 0, 100, 4096, 4096);
         s.codec = WHARF_CODEC_STORED;
         uint64_t start_ns = used_ns();
-        test_front_submit(&client, &s);
-        cr_assert_eq(test_front_reap(&client).result, WHARF_OK);
+        test_core_submit(&client, &s);
+        cr_assert_eq(test_core_reap(&client).result, WHARF_OK);
         n_late += used_ns() - start_ns >= SOON_NS;
         usleep(1000);
     }
     cr_assert_leq(n_late, MOST_LATE, "%u jobs took too long", n_late);
-    test_front_client_deinit(&client);
+    test_core_client_deinit(&client);
 }
 
 /* The daemon learns that the tenant's jobs are fast, before they are not. */
-static void teach_wrong_estimates(struct test_front_client *client)
+static void teach_wrong_estimates(struct test_core_client *client)
 {
     for (unsigned i = 0; i < 300; i++) {
-        struct wharf_submission s = test_front_decode_of(i, 55 * MiB, 65540, 56 * MiB, 65535);
+        struct wharf_submission s = test_core_decode_of(i, 55 * MiB, 65540, 56 * MiB, 65535);
         s.codec = WHARF_CODEC_DEFLATE;
-        test_front_submit(client, &s);
-        cr_assert_eq(test_front_reap(client).result, WHARF_OK);
+        test_core_submit(client, &s);
+        cr_assert_eq(test_core_reap(client).result, WHARF_OK);
     }
 }
 
@@ -175,11 +175,11 @@ Test(wharfd_long, jobs_taken_together_with_a_long_one_have_their_deadlines)
 {
     enum { N = 5 };
     static const uint8_t stored[5] = {0x01, 0xff, 0xff, 0x00, 0x00};
-    struct test_front_client client;
+    struct test_core_client client;
 
     start(1);
-    test_front_client_init(&client, 1, "uid:1", 16, 64 * MiB);
-    struct wharf_submission s = test_front_put_slow(&client, 7, 0, SLOW_NBYTES);
+    test_core_client_init(&client, 1, "uid:1", 16, 64 * MiB);
+    struct wharf_submission s = test_core_put_slow(&client, 7, 0, SLOW_NBYTES);
     memcpy(client.arena + 55 * MiB, stored, sizeof(stored));
     teach_wrong_estimates(&client);
     /* 130 ms, estimated to be 35 us. */
@@ -187,51 +187,51 @@ Test(wharfd_long, jobs_taken_together_with_a_long_one_have_their_deadlines)
     wharf_ring_submit(&client.ring, &s);
     for (unsigned i = 0; i < N; i++) {
         struct wharf_submission late =
-            test_front_decode_of(100 + i, 55 * MiB, 65540, 56 * MiB + i * 65536, 65535);
+            test_core_decode_of(100 + i, 55 * MiB, 65540, 56 * MiB + i * 65536, 65535);
         late.codec = WHARF_CODEC_DEFLATE;
         late.timeout_us = 10000;
         wharf_ring_submit(&client.ring, &late);
     }
-    test_front_publish(&client);
+    test_core_publish(&client);
     for (unsigned i = 0; i < N; i++) {
-        struct wharf_completion completion = test_front_reap(&client);
+        struct wharf_completion completion = test_core_reap(&client);
         cr_assert_eq(completion.result, WHARF_DEADLINE, "job %u: %u",
                      (unsigned)completion.user_data, completion.result);
         cr_assert_geq(completion.user_data, 100);
     }
-    cr_assert_eq(test_front_reap(&client).user_data, 7);
-    test_front_client_deinit(&client);
-    test_front_stop();
+    cr_assert_eq(test_core_reap(&client).user_data, 7);
+    test_core_client_deinit(&client);
+    test_core_stop();
 }
 
 static void check_others(uint32_t n_workers, uint8_t engine, bool teaches)
 {
     enum { N = 3 };
     static const uint8_t stored[5] = {0x01, 0xff, 0xff, 0x00, 0x00};
-    struct test_front_client hostile[N];
+    struct test_core_client hostile[N];
     char tenant[16];
 
     start(n_workers);
     for (unsigned i = 0; i < N; i++) {
         snprintf(tenant, sizeof(tenant), "uid:%u", i / 2);
-        test_front_client_init(&hostile[i], i, tenant, 8, 64 * MiB);
-        TEST_FRONT_LOCKED(hostile[i].session->engine = engine);
+        test_core_client_init(&hostile[i], i, tenant, 8, 64 * MiB);
+        TEST_CORE_LOCKED(hostile[i].session->engine = engine);
         memcpy(hostile[i].arena + 55 * MiB, stored, sizeof(stored));
         if (teaches)
             teach_wrong_estimates(&hostile[i]);
     }
     for (unsigned i = 0; i < N; i++) {
-        struct wharf_submission s = test_front_put_slow(&hostile[i], 7, 0, SLOW_NBYTES);
+        struct wharf_submission s = test_core_put_slow(&hostile[i], 7, 0, SLOW_NBYTES);
         for (unsigned k = 0; k < 4; k++) {
             s.job_class = (uint8_t)k;
-            test_front_submit(&hostile[i], &s);
+            test_core_submit(&hostile[i], &s);
         }
     }
     wait_until_running(&hostile[0]);
     expect_others_go_on(N, 20);
     for (unsigned i = 0; i < N; i++)
-        test_front_client_deinit(&hostile[i]);
-    test_front_stop();
+        test_core_client_deinit(&hostile[i]);
+    test_core_stop();
 }
 
 Test(wharfd_long, one_worker_serves_others_in_the_middle_of_a_chunk)

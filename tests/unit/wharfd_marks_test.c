@@ -11,14 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/intake.h"
 #include "daemon/dispatch/job_pieces.h"
 #include "daemon/dispatch/session_end.h"
 #include "daemon/placement/place.h"
 #include "tests/lib/test_client.h"
+#include "tests/lib/test_core.h"
 #include "tests/lib/test_data.h"
-#include "tests/lib/test_front.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 
@@ -27,30 +27,30 @@
 
 enum { N_ENTRIES = 16, PLAIN = 4096, OUTPUTS = 65536 };
 
-static struct test_front_client client;
+static struct test_core_client client;
 static size_t packed_nbytes;
 
 static void set_up(void)
 {
     uint8_t *plain = test_data_new(test_data_find("text"), 1, PLAIN);
 
-    test_front_set_up();
-    test_front_client_init(&client, 1, "uid:1", N_ENTRIES, MiB);
-    packed_nbytes = test_front_put_chunk(&client, 0, plain, PLAIN);
+    test_core_set_up();
+    test_core_client_init(&client, 1, "uid:1", N_ENTRIES, MiB);
+    packed_nbytes = test_core_put_chunk(&client, 0, plain, PLAIN);
     free(plain);
 }
 
 static void tear_down(void)
 {
-    test_front_client_deinit(&client);
-    test_front_stop();
+    test_core_client_deinit(&client);
+    test_core_stop();
 }
 
 static void put_jobs(unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         struct wharf_submission s =
-            test_front_decode_of(i, 0, packed_nbytes, OUTPUTS + i * PLAIN, PLAIN);
+            test_core_decode_of(i, 0, packed_nbytes, OUTPUTS + i * PLAIN, PLAIN);
         wharf_ring_submit(&client.ring, &s);
     }
     wharf_ring_publish_submissions(&client.ring);
@@ -59,7 +59,7 @@ static void put_jobs(unsigned n)
 static void reap_good(unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
-        cr_assert_eq(test_front_reap(&client).result, WHARF_OK);
+        cr_assert_eq(test_core_reap(&client).result, WHARF_OK);
 }
 
 static unsigned n_marked(uint32_t index)
@@ -80,39 +80,39 @@ static unsigned n_marks(void)
     return n;
 }
 
-/* The front lock is this thread's.  Takes what is in the ring, whether it is watched or not. */
+/* The core lock is this thread's.  Takes what is in the ring, whether it is watched or not. */
 static void take_all(void)
 {
-    if (!wharf_front_rung(&test_front, client.session, 1))
-        wharf_front_look(&test_front);
+    if (!wharf_core_doorbell(&test_core, client.session, 1))
+        wharf_core_poll_rings(&test_core);
 }
 
-/* With the front lock held by the test, so that nobody else begins or completes anything. */
+/* With the core lock held by the test, so that nobody else begins or completes anything. */
 Test(wharfd_marks, job_is_marked_from_when_it_is_begun_and_not_while_it_waits)
 {
-    struct wharf_front *front = &test_front;
+    struct wharf_core *core = &test_core;
     struct wharf_piece pieces[2];
 
     set_up();
     put_jobs(4);
-    wharf_front_enter(front);
-    cr_assert(wharf_front_rung(front, client.session, 1));
+    wharf_core_enter(core);
+    cr_assert(wharf_core_doorbell(core, client.session, 1));
     cr_assert_eq(client.session->n_in_flight, 4);
     cr_expect_eq(wharf_ring_load_sq_head(&client.ring.d->sq_head), 4);
     cr_expect_eq(wharf_ring_load_mark(&client.ring.d->sq_looked), 0, "nothing is looked at");
     cr_expect_eq(n_marks(), 0, "taken, and no more");
     for (uint32_t i = 0; i < 2; i++) {
-        wharf_front_take(front, wharf_front_first(front, UINT64_MAX), &pieces[i]);
+        wharf_core_take(core, wharf_core_first(core, UINT64_MAX), &pieces[i]);
         cr_expect_eq(pieces[i].job->submission.user_data, i);
         cr_expect_eq(n_marked(i), 1);
     }
     cr_expect_eq(n_marks(), 2);
-    wharf_front_put_back(front, &pieces[1]);
+    wharf_core_put_back(core, &pieces[1]);
     cr_expect_eq(n_marked(0), 1);
     cr_expect_eq(n_marks(), 1, "what waits again is not begun");
-    wharf_front_put_back(front, &pieces[0]);
+    wharf_core_put_back(core, &pieces[0]);
     cr_expect_eq(n_marks(), 0);
-    wharf_front_leave(front);
+    wharf_core_leave(core);
     reap_good(4);
     /* Stale ones are those of completed jobs alone. */
     cr_expect_gt(n_marks(), 0);
@@ -126,18 +126,18 @@ Test(wharfd_marks, every_job_that_was_run_was_marked)
     for (unsigned round = 0; round < 200; round++) {
         uint32_t index = client.ring.sq_tail;
         put_jobs(1);
-        wharf_front_enter(&test_front);
+        wharf_core_enter(&test_core);
         take_all();
-        wharf_front_leave(&test_front);
+        wharf_core_leave(&test_core);
         reap_good(1);
         cr_assert_eq(n_marked(index), 1);
     }
     for (unsigned round = 0; round < 200; round++) {
         uint32_t index = client.ring.sq_tail, n = 0;
         put_jobs(N_ENTRIES);
-        wharf_front_enter(&test_front);
+        wharf_core_enter(&test_core);
         take_all();
-        wharf_front_leave(&test_front);
+        wharf_core_leave(&test_core);
         reap_good(N_ENTRIES);
         for (unsigned i = 0; i < N_ENTRIES; i++)
             n += n_marked(index + i);
@@ -148,7 +148,7 @@ Test(wharfd_marks, every_job_that_was_run_was_marked)
     tear_down();
 }
 
-/* In a process of its own, of which the front lock is this thread's. */
+/* In a process of its own, of which the core lock is this thread's. */
 static void die_of_a_look(void)
 {
     signal(SIGSEGV, SIG_DFL);
@@ -171,8 +171,8 @@ Test(wharfd_marks, submission_of_whose_check_the_daemon_dies_is_marked)
     for (uint32_t round = 0; round < 10; round++) {
         struct wharf_submission noop = {.opcode = WHARF_OP_NOOP};
         uint32_t index = client.ring.sq_tail + 1;
-        wharf_front_enter(&test_front);
-        wharf_front_recall_all(&test_front, NULL);
+        wharf_core_enter(&test_core);
+        wharf_core_recall_all(&test_core, NULL);
         wharf_ring_submit(&client.ring, &noop);
         put_jobs(3);
         pid_t pid = fork();
@@ -187,7 +187,7 @@ Test(wharfd_marks, submission_of_whose_check_the_daemon_dies_is_marked)
         /* This process has taken nothing yet, and is no worse for it. */
         take_all();
         cr_expect_eq(wharf_ring_load_mark(&client.ring.d->sq_looked), 0);
-        wharf_front_leave(&test_front);
+        wharf_core_leave(&test_core);
         reap_good(4);
     }
     tear_down();

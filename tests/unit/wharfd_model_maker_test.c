@@ -12,9 +12,9 @@
 #include "daemon/control/model.h"
 #include "daemon/core/segment.h"
 #include "daemon/core/tenant.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "proto/wharf_job.h"
-#include "tests/lib/test_front.h"
+#include "tests/lib/test_core.h"
 #include "tests/lib/test_rans.h"
 
 #define PAGE 4096u
@@ -65,10 +65,10 @@ static void set_up(void)
 {
     static const struct test_rans_plan plan = {11, 1, 1, 1000, 1, 250, 1};
 
-    test_front_set_up();
+    test_core_set_up();
     rans = test_rans_new_registered(&plan);
     cr_assert_eq(wharf_loop_new(WHARF_LOOP_EPOLL, &loop), 0);
-    cr_assert_eq(wharf_model_maker_new(&test_front, loop, &maker), 0);
+    cr_assert_eq(wharf_model_maker_new(&test_core, loop, &maker), 0);
 }
 
 static void tear_down(void)
@@ -76,12 +76,12 @@ static void tear_down(void)
     wharf_model_maker_free(maker);
     wharf_loop_free(loop);
     test_rans_free(&rans);
-    test_front_stop();
+    test_core_stop();
 }
 
 static struct wharf_tenant *tenant_of(const char *name)
 {
-    return TEST_FRONT_LOCKED(wharf_tenants_get(&test_front.tenants, name, &test_front_config));
+    return TEST_CORE_LOCKED(wharf_tenants_get(&test_core.tenants, name, &test_core_config));
 }
 
 static void ask_for(void *connection, struct wharf_tenant *tenant, uint32_t request)
@@ -116,9 +116,9 @@ static struct wharf_model_made next(void)
         usleep(1000);
     if (made.error == 0) {
         wharf_segment_free(&made.segment);
-        wharf_front_enter(&test_front);
+        wharf_core_enter(&test_core);
         wharf_tenant_give_back(made.order.tenant, &made.use);
-        wharf_front_leave(&test_front);
+        wharf_core_leave(&test_core);
     }
     return made;
 }
@@ -132,13 +132,13 @@ Test(wharfd_model_maker, nobody_waits_for_more_than_one_of_each_other, .init = s
     struct wharf_tenant *tenants[3] = {tenant_of("uid:1"), tenant_of("uid:2"), tenant_of("uid:3")};
 
     /* The thread gets no further than to the lock, at the first one, before all have asked. */
-    wharf_front_enter(&test_front);
+    wharf_core_enter(&test_core);
     for (uint32_t i = 0; i < 10; i++)
         ask(tenants[0], i);
     for (uint32_t i = 10; i < 20; i++)
         ask(tenants[1], i);
     ask(tenants[2], 20);
-    wharf_front_leave(&test_front);
+    wharf_core_leave(&test_core);
     static const uint32_t first[] = {0, 10, 20, 1, 11, 2};
     for (unsigned i = 0; i < 21; i++) {
         struct wharf_model_made made = next();
@@ -160,7 +160,7 @@ Test(wharfd_model_maker, what_nobody_waits_for_is_not_made, .init = set_up, .fin
     struct wharf_model_order order;
     unsigned n = 0;
 
-    wharf_front_enter(&test_front);
+    wharf_core_enter(&test_core);
     for (uint32_t i = 0; i < N; i++)
         ask_for(&connections[i], tenant, i);
     for (uint32_t i = 0; i < N; i++) {
@@ -171,7 +171,7 @@ Test(wharfd_model_maker, what_nobody_waits_for_is_not_made, .init = set_up, .fin
         wharf_segment_free(&order.segment);
         cr_assert_not(wharf_model_maker_forget(maker, (void *)&connections[i], &order));
     }
-    wharf_front_leave(&test_front);
+    wharf_core_leave(&test_core);
     cr_assert_geq(n, N - 1);
     ask(tenant, N);
     if (n < N)
@@ -194,8 +194,8 @@ Test(wharfd_model_maker, model_whose_memory_cannot_be_had_is_refused, .init = se
         ask(tenant, i);
         cr_assert_eq(next().error, -ENOMEM);
         take_from(0);
-        cr_assert_eq(TEST_FRONT_LOCKED(tenant->used.memory_nbytes), 0);
-        cr_assert_eq(TEST_FRONT_LOCKED(tenant->used.n_descriptors), 0);
+        cr_assert_eq(TEST_CORE_LOCKED(tenant->used.memory_nbytes), 0);
+        cr_assert_eq(TEST_CORE_LOCKED(tenant->used.n_descriptors), 0);
         ask(tenant, i);
         cr_assert_eq(next().error, 0);
     }

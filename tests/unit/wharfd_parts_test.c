@@ -14,7 +14,7 @@
 #include "encoders/checksum.h"
 #include "encoders/decode_job.h"
 #include "proto/wharf_job.h"
-#include "tests/lib/test_front.h"
+#include "tests/lib/test_core.h"
 #include "tests/lib/test_poison.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_rans.h"
@@ -31,32 +31,32 @@
 
 TEST_POISON_TAKEN
 
-static struct test_front_client client;
+static struct test_core_client client;
 
 static void set_up(void)
 {
-    test_front_config_simt();
-    test_front_config.gpu_pin_after_ns = 0;
-    test_front_config.gpu_chunk_nbytes = CHUNK_NBYTES;
-    test_front_start(1);
-    test_front_client_init(&client, 1, "uid:1", 64, ARENA_NBYTES);
-    test_front_wait_until_up();
+    test_core_config_simt();
+    test_core_config.gpu_pin_after_ns = 0;
+    test_core_config.gpu_chunk_nbytes = CHUNK_NBYTES;
+    test_core_start(1);
+    test_core_client_init(&client, 1, "uid:1", 64, ARENA_NBYTES);
+    test_core_wait_until_up();
 }
 
 static void tear_down(void)
 {
-    test_front_client_deinit(&client);
-    test_front_stop();
+    test_core_client_deinit(&client);
+    test_core_stop();
 }
 
 static uint64_t n_parted(void)
 {
-    return TEST_FRONT_LOCKED(test_front.fleet.n_parted_chunks);
+    return TEST_CORE_LOCKED(test_core.fleet.n_parted_chunks);
 }
 
 static uint64_t n_parts(void)
 {
-    return TEST_FRONT_LOCKED(test_front.fleet.n_parts);
+    return TEST_CORE_LOCKED(test_core.fleet.n_parts);
 }
 
 static struct test_rans stream_of(uint32_t n_symbols, uint32_t n_splits, uint64_t seed)
@@ -80,8 +80,8 @@ static struct wharf_submission submission_of(const struct test_rans *rans, uint6
 static struct wharf_completion run(const struct wharf_submission *submission)
 {
     memset(client.arena + submission->dst_offset, 0, submission->dst_nbytes);
-    test_front_submit(&client, submission);
-    return test_front_reap(&client);
+    test_core_submit(&client, submission);
+    return test_core_reap(&client);
 }
 
 static void expect_good(const struct wharf_completion *completion, const struct test_rans *rans,
@@ -123,9 +123,9 @@ Test(wharfd_parts, chunks_are_whole_where_others_wait)
         submission.dst_offset += i * OUT_STEP;
         wharf_ring_submit(&client.ring, &submission);
     }
-    test_front_publish(&client);
+    test_core_publish(&client);
     for (unsigned i = 0; i < N; i++) {
-        struct wharf_completion completion = test_front_reap(&client);
+        struct wharf_completion completion = test_core_reap(&client);
         expect_good(&completion, &rans, OUT_AT + completion.user_data * OUT_STEP);
     }
     /* But for those that nothing waits behind at that moment. */
@@ -162,7 +162,7 @@ Test(wharfd_parts, what_cannot_be_cut_is_decoded_whole)
     struct wharf_completion completion = run(&submission);
     expect_good(&completion, &large, OUT_AT);
     cr_expect_eq(completion.engine, WHARF_ENGINE_SIMT);
-    cr_expect_eq(TEST_FRONT_LOCKED(test_front.fleet.n_parts_refused), 1);
+    cr_expect_eq(TEST_CORE_LOCKED(test_core.fleet.n_parts_refused), 1);
     submission = submission_of(&small, 2);
     completion = run(&submission);
     expect_good(&completion, &small, OUT_AT);
@@ -196,7 +196,7 @@ Test(wharfd_parts, damage_has_the_outcome_of_one_decoder, .timeout = 600)
         test_rans_free(&rans);
     }
     cr_expect_gt(n_parted(), 30);
-    cr_expect_eq(TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_ended), 0);
+    cr_expect_eq(TEST_CORE_LOCKED(test_core.fleet.gpus[0].n_ended), 0);
     tear_down();
     free(out);
 }
@@ -220,7 +220,7 @@ Test(wharfd_parts, a_source_that_is_written_meanwhile_harms_nobody)
         struct wharf_submission submission = submission_of(&rans, i);
         uint8_t *behind = client.arena + OUT_AT + rans.plain_nbytes;
         memset(behind, 0xa5, 256);
-        test_front_submit(&client, &submission);
+        test_core_submit(&client, &submission);
         struct wharf_completion completion;
         while (wharf_ring_reap(&client.ring, &completion) == 0)
             flip(&random);
@@ -230,7 +230,7 @@ Test(wharfd_parts, a_source_that_is_written_meanwhile_harms_nobody)
         for (unsigned k = 0; k < 256; k++)
             cr_assert_eq(behind[k], 0xa5);
     }
-    cr_expect_eq(TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_ended), 0);
+    cr_expect_eq(TEST_CORE_LOCKED(test_core.fleet.gpus[0].n_ended), 0);
     tear_down();
     test_rans_free(&rans);
 }
@@ -243,19 +243,19 @@ Test(wharfd_parts, a_stopped_chunk_is_completed_once)
         struct wharf_submission submission = submission_of(&rans, 1);
         struct wharf_submission cancel = {
             .user_data = 2, .opcode = WHARF_OP_CANCEL, .src_offset = 1};
-        test_front_submit(&client, &submission);
+        test_core_submit(&client, &submission);
         usleep(i * 1000);
-        test_front_submit(&client, &cancel);
+        test_core_submit(&client, &cancel);
         for (unsigned n = 0; n < 2; n++) {
-            struct wharf_completion completion = test_front_reap(&client);
+            struct wharf_completion completion = test_core_reap(&client);
             if (completion.user_data == 1 && completion.result == WHARF_OK)
                 expect_good(&completion, &rans, OUT_AT);
             else if (completion.user_data == 1)
                 cr_assert_eq(completion.result, WHARF_CANCELLED);
         }
     }
-    cr_expect_eq(TEST_FRONT_LOCKED(client.session->tenant->n_gpu_items), 0);
-    cr_expect_eq(TEST_FRONT_LOCKED(test_front.fleet.n_gpu_tenants), 0);
+    cr_expect_eq(TEST_CORE_LOCKED(client.session->tenant->n_gpu_items), 0);
+    cr_expect_eq(TEST_CORE_LOCKED(test_core.fleet.n_gpu_tenants), 0);
     tear_down();
     test_rans_free(&rans);
 }
@@ -271,7 +271,7 @@ Test(wharfd_parts, a_fault_in_one_part_loses_no_chunk)
     expect_good(&completion, &rans, OUT_AT);
     cr_expect_eq(completion.engine, WHARF_ENGINE_CPU);
     cr_expect_eq(completion.attempt, 1);
-    cr_expect_eq(TEST_FRONT_LOCKED(test_front.fleet.n_gpu_tenants), 0);
+    cr_expect_eq(TEST_CORE_LOCKED(test_core.fleet.n_gpu_tenants), 0);
     tear_down();
     test_rans_free(&rans);
 }
@@ -288,19 +288,19 @@ Test(wharfd_parts, killed_workers_lose_no_chunk, .timeout = 600)
         struct wharf_submission submission = submission_of(&rans, i);
         pid = test_worker_wait(getpid(), pid);
         cr_assert_neq(pid, 0);
-        test_front_wait_until_up();
+        test_core_wait_until_up();
         /* At last one that has some of it for sure, and has not done it. */
         if (i == N_KILLS - 1) {
-            test_front_wait_until_registered(&client);
+            test_core_wait_until_registered(&client);
             test_process_stop(pid);
         }
-        test_front_submit(&client, &submission);
+        test_core_submit(&client, &submission);
         if (i == N_KILLS - 1)
-            cr_assert(TEST_WAIT(TEST_FRONT_LOCKED(test_front.fleet.gpus[0].n_in_flight) > 0));
+            cr_assert(TEST_WAIT(TEST_CORE_LOCKED(test_core.fleet.gpus[0].n_in_flight) > 0));
         else
             usleep((useconds_t)test_random_below(&random, 500 * i + 1));
         kill(pid, SIGKILL);
-        struct wharf_completion completion = test_front_reap(&client);
+        struct wharf_completion completion = test_core_reap(&client);
         expect_good(&completion, &rans, OUT_AT);
         n_of_cpu += completion.engine == WHARF_ENGINE_CPU;
     }

@@ -55,7 +55,7 @@ Test(wharfd_pins, memory_is_freed_when_the_worker_has_let_go, .init = test_pins_
     for (unsigned i = 0; i < N; i++)
         memories[i] = test_pins_add(false);
     test_pins_register_all(memories, N);
-    cr_assert_eq(test_pins.front.residency.pinned_nbytes, N * 4096);
+    cr_assert_eq(test_pins.core.residency.pinned_nbytes, N * 4096);
     for (unsigned i = 0; i < N; i++)
         test_pins_drop(memories[i]);
     cr_assert_eq(test_process_n_fds(getpid()), n_fds + N);
@@ -63,7 +63,7 @@ Test(wharfd_pins, memory_is_freed_when_the_worker_has_let_go, .init = test_pins_
     for (uint32_t number; (number = test_pins_told(WHARF_WORKER_FORGET));)
         test_pins_answer_forgotten(number);
     cr_assert_eq(test_pins.backend->state, WHARF_GPU_UP);
-    cr_assert_eq(test_pins.front.residency.pinned_nbytes + test_pins.front.residency.dead_nbytes +
+    cr_assert_eq(test_pins.core.residency.pinned_nbytes + test_pins.core.residency.dead_nbytes +
                      test_pins.tenants[0].n_references,
                  0);
     cr_assert_eq(test_process_n_fds(getpid()), n_fds);
@@ -83,11 +83,11 @@ Test(wharfd_pins, memory_that_no_worker_has_is_in_a_list_of_its_own, .init = tes
     struct wharf_gpu_memory *other = test_pins_add(false);
     for (unsigned i = 0; i < N; i++)
         test_pins_drop(devices[i]);
-    cr_assert_eq(test_pins.front.residency.memories.next, &other->link);
-    cr_assert_eq(test_pins.front.residency.memories.prev, &other->link);
-    cr_assert_eq(test_pins.front.fleet.gpus_wanted & 1, 1);
-    wharf_gpu_pins_bury(test_pins.backend);
-    cr_assert(wharf_list_is_empty(&test_pins.front.residency.unheld));
+    cr_assert_eq(test_pins.core.residency.memories.next, &other->link);
+    cr_assert_eq(test_pins.core.residency.memories.prev, &other->link);
+    cr_assert_eq(test_pins.core.fleet.gpus_wanted & 1, 1);
+    wharf_gpu_pins_retire(test_pins.backend);
+    cr_assert(wharf_list_is_empty(&test_pins.core.residency.unheld));
     cr_assert_eq(test_process_n_fds(getpid()), n_fds + 1);
 }
 
@@ -110,8 +110,7 @@ Test(wharfd_pins, worker_that_ends_takes_all_registrations_with_it, .init = test
     cr_assert_eq(test_pins.backend->told.n_asked, 0);
     cr_assert(wharf_list_is_empty(&test_pins.backend->told.asked));
     cr_assert(wharf_list_is_empty(&test_pins.backend->told.forgotten));
-    cr_assert_eq(test_pins.front.residency.pinned_nbytes + test_pins.front.residency.dead_nbytes,
-                 0);
+    cr_assert_eq(test_pins.core.residency.pinned_nbytes + test_pins.core.residency.dead_nbytes, 0);
     cr_assert_eq(test_process_n_fds(getpid()), n_fds + 1 + N - N / 3);
     for (unsigned i = 1; i < N; i += 3)
         cr_assert_eq(memories[i]->on[0].state, WHARF_GPU_MEMORY_ABSENT);
@@ -135,7 +134,7 @@ static void come_up(uint64_t now_ns)
     wharf_gpu_pins_lost(test_pins.backend);
     test_pins.backend->state = WHARF_GPU_UP;
     test_pins.backend->life.up_since_ns = now_ns;
-    test_pins.front.fleet.gpus_up = 1;
+    test_pins.core.fleet.gpus_up = 1;
 }
 
 /* A client that punches holes into its memory can make pinning it last for as long as it likes,
@@ -143,9 +142,9 @@ static void come_up(uint64_t now_ns)
 Test(wharfd_pins, worker_that_is_kept_by_memory_is_killed, .init = test_pins_set_up,
      .fini = test_pins_tear_down)
 {
-    struct wharf_gpu_memory *culprit = test_pins_add_to(0, false, 1),
+    struct wharf_gpu_memory *faulting = test_pins_add_to(0, false, 1),
                             *other = test_pins_add_to(1, false, 1);
-    uint64_t now_ns = wharf_now_ns(), limit_ns = test_pins.front.config.gpu_hang_timeout_ns;
+    uint64_t now_ns = wharf_now_ns(), limit_ns = test_pins.core.config.gpu_hang_timeout_ns;
 
     for (unsigned i = 0; i < WHARF_GPU_MOST_STALLS; i++) {
         cr_assert_eq(test_pins.tenants[0].gpu_trust.banned_until_ns, 0);
@@ -156,22 +155,22 @@ Test(wharfd_pins, worker_that_is_kept_by_memory_is_killed, .init = test_pins_set
             cr_assert_eq(test_pins_told(WHARF_WORKER_REGISTER), other->number);
         if (i > 0)
             test_pins_answer_registered(other->number);
-        cr_assert_eq(test_pins_told(WHARF_WORKER_REGISTER), culprit->number);
-        begin(culprit->number, now_ns);
+        cr_assert_eq(test_pins_told(WHARF_WORKER_REGISTER), faulting->number);
+        begin(faulting->number, now_ns);
         cr_assert_eq(wharf_gpu_answers_see_to_stalls(test_pins.backend, now_ns), now_ns + limit_ns);
         cr_assert_eq(test_pins.backend->state, WHARF_GPU_UP);
         wharf_gpu_answers_see_to_stalls(test_pins.backend, now_ns + limit_ns);
         cr_assert_eq(test_pins.backend->state, WHARF_GPU_DYING);
         cr_assert_not(test_pins.backend->life.was_killed);
-        cr_assert_eq(culprit->n_stalls, i + 1);
+        cr_assert_eq(faulting->n_stalls, i + 1);
         come_up(now_ns + limit_ns);
         test_pins_tend_at(now_ns + limit_ns);
         if (i == 0)
-            cr_assert_eq(culprit->on[0].state, WHARF_GPU_MEMORY_ABSENT);
+            cr_assert_eq(faulting->on[0].state, WHARF_GPU_MEMORY_ABSENT);
     }
     cr_assert_gt(test_pins.tenants[0].gpu_trust.banned_until_ns, now_ns);
     cr_assert_eq(test_pins.tenants[1].gpu_trust.banned_until_ns, 0);
-    cr_assert_eq(culprit->on[0].state, WHARF_GPU_MEMORY_REFUSED);
+    cr_assert_eq(faulting->on[0].state, WHARF_GPU_MEMORY_REFUSED);
     /* Nor is other memory of that tenant's registered for a while. */
     struct wharf_gpu_memory *more = test_pins_add_to(0, false, 1);
     test_pins_tend_at(now_ns + S);
@@ -204,7 +203,7 @@ Test(wharfd_pins, worker_that_says_nothing_is_killed, .init = test_pins_set_up,
 {
     struct wharf_gpu_memory *memory = test_pins_add_to(0, false, 1 << 18),
                             *other = test_pins_add(false);
-    uint64_t hang_ns = test_pins.front.config.gpu_hang_timeout_ns = 100 * S;
+    uint64_t hang_ns = test_pins.core.config.gpu_hang_timeout_ns = 100 * S;
 
     test_pins_tend();
     expect_silence_to_end_it(hang_ns);
@@ -229,7 +228,7 @@ Test(wharfd_pins, worker_that_decodes_has_more_time, .init = test_pins_set_up,
 {
     struct wharf_gpu_memory *memory = test_pins_add(false);
     struct wharf_gpu_piece longest = {.patience_ns = 900 * S}, later = {.patience_ns = 300 * S};
-    uint64_t hang_ns = test_pins.front.config.gpu_hang_timeout_ns = 100 * S;
+    uint64_t hang_ns = test_pins.core.config.gpu_hang_timeout_ns = 100 * S;
 
     test_pins_tend();
     test_pins_answer_registered(memory->number);
@@ -255,7 +254,7 @@ Test(wharfd_pins, worker_that_is_killed_while_it_registers_blames_nobody, .init 
 {
     struct wharf_gpu_memory *first = test_pins_add_to(0, false, 1),
                             *second = test_pins_add_to(1, false, 1);
-    uint64_t now_ns = wharf_now_ns(), limit_ns = test_pins.front.config.gpu_hang_timeout_ns;
+    uint64_t now_ns = wharf_now_ns(), limit_ns = test_pins.core.config.gpu_hang_timeout_ns;
 
     for (unsigned i = 0; i <= WHARF_GPU_MOST_STALLS; i++) {
         now_ns += 10 * S;
@@ -272,7 +271,7 @@ Test(wharfd_pins, worker_that_is_killed_while_it_registers_blames_nobody, .init 
     test_pins_tend_at(now_ns + 10 * S);
     test_pins_answer_registered(first->number);
     cr_assert_eq(first->on[0].state, WHARF_GPU_MEMORY_READY);
-    cr_assert_eq(test_pins.front.residency.pinned_nbytes, 2 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.core.residency.pinned_nbytes, 2 * TEST_PINS_PAGE);
     cr_assert_eq(test_pins.tenants[0].gpu_trust.n_stalls, 0);
 }
 

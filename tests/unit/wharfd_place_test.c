@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which engine gets a job: by what is known of both, without any being there.  Jobs are queued
- * under the front's lock and picked by hand; no thread runs any.
+ * under the core's lock and picked by hand; no thread runs any.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -9,16 +9,16 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/estimate.h"
-#include "daemon/core/front.h"
+#include "daemon/core/gpu_latency.h"
 #include "daemon/core/job.h"
 #include "daemon/core/queues.h"
+#include "daemon/core/rate_probe.h"
 #include "daemon/core/residency.h"
 #include "daemon/core/stats.h"
-#include "daemon/core/trial.h"
-#include "daemon/core/trip.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/job_pieces.h"
 #include "daemon/placement/gpu_memory.h"
 #include "daemon/placement/place.h"
@@ -29,7 +29,7 @@
 
 #define KiB ((uint64_t)1024)
 
-static struct wharf_front front;
+static struct wharf_core core;
 static struct wharf_tenant tenant;
 static struct wharf_session session;
 static struct wharf_region region;
@@ -45,15 +45,15 @@ static void set_prices(uint32_t cpu_ns_per_kib, uint32_t warp_ns_per_kib)
         warp_prices[i] = warp_ns_per_kib;
     }
     wharf_estimates_init(&tenant.estimates, prices);
-    wharf_gpu_costs_init(&tenant.gpu_costs[0], warp_prices, front.fleet.gpus[0].latency_ns);
+    wharf_gpu_costs_init(&tenant.gpu_costs[0], warp_prices, core.fleet.gpus[0].latency_ns);
 }
 
 /* A GPU with 100 warps that answers in 10 us; a warp takes 100 ns for a byte and a processor 1. */
 static void set_up(void)
 {
-    test_bare_front_init(&front, 1);
-    front.workers.n_workers = 4;
-    front.fleet.gpus[0] = (struct wharf_gpu_view){
+    test_bare_core_init(&core, 1);
+    core.workers.n_workers = 4;
+    core.fleet.gpus[0] = (struct wharf_gpu_view){
         .wake_fd = -1,
         .may_come = true,
         .n_warps = 100,
@@ -69,7 +69,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    wharf_front_deinit(&front);
+    wharf_core_deinit(&core);
 }
 
 static void push(struct wharf_job *job, uint64_t in_nbytes, uint64_t out_nbytes)
@@ -77,7 +77,7 @@ static void push(struct wharf_job *job, uint64_t in_nbytes, uint64_t out_nbytes)
     test_bare_job_init(job, &session, WHARF_CODEC_DEFLATE, in_nbytes, out_nbytes, &region, &region);
     job->estimate_ns =
         wharf_estimate_ns(&tenant.estimates, WHARF_CODEC_DEFLATE, in_nbytes, out_nbytes);
-    wharf_place_push(&front, job, false);
+    wharf_place_push(&core, job, false);
 }
 
 /* Takes what each engine takes, as long as either takes any; returns how many the GPU got. */
@@ -88,22 +88,22 @@ static unsigned take_all(unsigned *ret_n_cpu)
 
     for (;;) {
         struct wharf_job *job =
-            wharf_place_gpu_has_room(&front, 0) ? wharf_place_first_for_gpu(&front, 0) : NULL;
+            wharf_place_gpu_has_room(&core, 0) ? wharf_place_first_for_gpu(&core, 0) : NULL;
         if (job) {
             uint64_t warp_ns =
                 wharf_place_warp_ns(0, job, job->submission.src_nbytes, job->submission.dst_nbytes);
-            wharf_place_remove(&front, job);
-            front.fleet.gpus[0].n_in_flight++;
-            front.fleet.gpus[0].in_flight_ns += warp_ns;
-            front.fleet.gpus[0].in_flight_nbytes +=
+            wharf_place_remove(&core, job);
+            core.fleet.gpus[0].n_in_flight++;
+            core.fleet.gpus[0].in_flight_ns += warp_ns;
+            core.fleet.gpus[0].in_flight_nbytes +=
                 job->submission.src_nbytes + job->submission.dst_nbytes;
             n_gpu++;
             continue;
         }
-        job = wharf_place_first_for_cpu(&front, WHARF_NEVER);
+        job = wharf_place_first_for_cpu(&core, WHARF_NEVER);
         if (!job)
             break;
-        wharf_place_remove(&front, job);
+        wharf_place_remove(&core, job);
         cpu_at_ns[n_cpu++ % 4] += job->estimate_ns;
     }
     *ret_n_cpu = n_cpu;
@@ -115,11 +115,11 @@ Test(wharfd_place, lone_small_chunk_goes_to_the_cpu, .init = set_up, .fini = tea
     struct wharf_job job;
     unsigned n_cpu;
 
-    front.workers.n_sleeping = 4;
+    core.workers.n_sleeping = 4;
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert_eq(job.pool, WHARF_POOL_ANY);
-    cr_assert_not(front.fleet.gpus_wanted);
-    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
+    cr_assert_not(core.fleet.gpus_wanted);
+    cr_assert_null(wharf_place_first_for_gpu(&core, 0));
     cr_assert_eq(take_all(&n_cpu), 0);
     cr_assert_eq(n_cpu, 1);
 }
@@ -134,7 +134,7 @@ Test(wharfd_place, flood_goes_to_both, .init = set_up, .fini = tear_down)
 
     for (unsigned i = 0; i < N; i++)
         push(&jobs[i], 20 * KiB, 64 * KiB);
-    cr_assert(front.fleet.gpus_wanted);
+    cr_assert(core.fleet.gpus_wanted);
     unsigned n_gpu = take_all(&n_cpu);
     cr_assert_eq(n_gpu + n_cpu, N, "%u and %u", n_gpu, n_cpu);
     /* All warps, and what may wait behind them: 1 ms of all warps is a tenth of a round. */
@@ -158,10 +158,10 @@ Test(wharfd_place, slow_cpu_gets_what_the_gpu_has_no_room_for, .init = set_up, .
     cr_assert_geq(n_gpu, 100);
     /* The CPU leaves them to the GPU, which will have room before the CPU would be done. */
     cr_assert_eq(n_cpu, 0, "%u", n_cpu);
-    cr_assert(front.fleet.gpus_left && front.fleet.gpus_wanted);
-    front.fleet.gpus[0].n_in_flight = 0;
-    front.fleet.gpus[0].in_flight_ns = front.fleet.gpus[0].in_flight_nbytes = 0;
-    cr_assert_not_null(wharf_place_first_for_gpu(&front, 0));
+    cr_assert(core.fleet.gpus_left && core.fleet.gpus_wanted);
+    core.fleet.gpus[0].n_in_flight = 0;
+    core.fleet.gpus[0].in_flight_ns = core.fleet.gpus[0].in_flight_nbytes = 0;
+    cr_assert_not_null(wharf_place_first_for_gpu(&core, 0));
 }
 
 static unsigned n_calls;
@@ -177,8 +177,8 @@ static void *count_call(struct wharf_backend *backend)
 static unsigned calls_at_leaving(void)
 {
     n_calls = 0;
-    wharf_front_enter(&front);
-    wharf_front_leave(&front);
+    wharf_core_enter(&core);
+    wharf_core_leave(&core);
     return n_calls;
 }
 
@@ -190,19 +190,19 @@ Test(wharfd_place, nobody_is_called_for_what_is_the_gpus, .init = set_up, .fini 
     struct wharf_backend backend = {.ops = &ops};
     struct wharf_job jobs[8];
 
-    front.backend = &backend;
-    front.workers.n_sleeping = 4;
-    tenant.trials[WHARF_CODEC_DEFLATE].way = WHARF_TRIAL_GPU;
+    core.backend = &backend;
+    core.workers.n_sleeping = 4;
+    tenant.probes[WHARF_CODEC_DEFLATE].policy = WHARF_POLICY_GPU;
     for (unsigned i = 0; i < 8; i++)
         push(&jobs[i], 20 * KiB, 64 * KiB);
     cr_assert_eq(calls_at_leaving(), 0);
-    struct wharf_job *job = wharf_place_first_for_gpu(&front, 0);
+    struct wharf_job *job = wharf_place_first_for_gpu(&core, 0);
     cr_assert_not_null(job);
-    wharf_front_unqueue(&front, job);
+    wharf_core_unqueue(&core, job);
     cr_assert_eq(calls_at_leaving(), 0);
     /* Of what the GPU would rather not have any more it says so when it is asked. */
-    tenant.trials[WHARF_CODEC_DEFLATE].way = WHARF_TRIAL_CPU;
-    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
+    tenant.probes[WHARF_CODEC_DEFLATE].policy = WHARF_POLICY_CPU;
+    cr_assert_null(wharf_place_first_for_gpu(&core, 0));
     cr_assert_geq(calls_at_leaving(), 1);
 }
 
@@ -216,17 +216,17 @@ Test(wharfd_place, jobs_that_the_gpu_does_not_want_any_more_are_the_cpus_at_once
     struct wharf_session forced;
     struct wharf_job job, of_forced;
 
-    front.backend = &backend;
-    front.workers.n_sleeping = 4;
-    tenant.trials[WHARF_CODEC_DEFLATE].way = WHARF_TRIAL_GPU;
+    core.backend = &backend;
+    core.workers.n_sleeping = 4;
+    tenant.probes[WHARF_CODEC_DEFLATE].policy = WHARF_POLICY_GPU;
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert_eq(calls_at_leaving(), 0);
     test_bare_session_init(&forced, &tenant, WHARF_ENGINE_GPU);
     test_bare_job_init(&of_forced, &forced, WHARF_CODEC_DEFLATE, 20 * KiB, 64 * KiB, &region,
                        &region);
-    wharf_place_push(&front, &of_forced, false);
-    tenant.trials[WHARF_CODEC_DEFLATE].way = WHARF_TRIAL_CPU;
-    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &of_forced);
+    wharf_place_push(&core, &of_forced, false);
+    tenant.probes[WHARF_CODEC_DEFLATE].policy = WHARF_POLICY_CPU;
+    cr_assert_eq(wharf_place_first_for_gpu(&core, 0), &of_forced);
     cr_assert_geq(calls_at_leaving(), 1);
 }
 
@@ -239,8 +239,8 @@ Test(wharfd_place, nobody_waits_behind_what_another_tenant_leaves_to_the_gpu, .i
     struct wharf_session lone;
     struct wharf_job jobs[8], job;
 
-    front.workers.n_sleeping = 4;
-    tenant.trials[WHARF_CODEC_DEFLATE].way = WHARF_TRIAL_GPU;
+    core.workers.n_sleeping = 4;
+    tenant.probes[WHARF_CODEC_DEFLATE].policy = WHARF_POLICY_GPU;
     for (unsigned i = 0; i < 8; i++)
         push(&jobs[i], 20 * KiB, 64 * KiB);
     other = tenant;
@@ -249,10 +249,10 @@ Test(wharfd_place, nobody_waits_behind_what_another_tenant_leaves_to_the_gpu, .i
     memcpy(other.gpu_costs, tenant.gpu_costs, sizeof(other.gpu_costs));
     test_bare_session_init(&lone, &other, WHARF_ENGINE_AUTO);
     test_bare_job_init(&job, &lone, WHARF_CODEC_DEFLATE, 20 * KiB, 64 * KiB, &region, &region);
-    wharf_place_push(&front, &job, false);
+    wharf_place_push(&core, &job, false);
     cr_assert_eq(job.pool, WHARF_POOL_ANY);
-    cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), &job);
-    cr_assert(front.fleet.gpus_left);
+    cr_assert_eq(wharf_place_first_for_cpu(&core, WHARF_NEVER), &job);
+    cr_assert(core.fleet.gpus_left);
 }
 
 /* What is in a client's GPU memory is never the CPU's: it only says so where the GPU has no place.
@@ -260,22 +260,22 @@ Test(wharfd_place, nobody_waits_behind_what_another_tenant_leaves_to_the_gpu, .i
 Test(wharfd_place, large_chunk_in_gpu_memory_has_a_place_or_is_refused, .init = set_up,
      .fini = tear_down)
 {
-    struct wharf_gpu_view *gpu = &front.fleet.gpus[0];
+    struct wharf_gpu_view *gpu = &core.fleet.gpus[0];
     struct wharf_job job;
 
     region.is_device = true;
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert_eq(job.pool, WHARF_POOL_OWN);
-    wharf_place_remove(&front, &job);
-    push(&job, 20 * KiB, front.config.gpu_chunk_nbytes + 1);
+    wharf_place_remove(&core, &job);
+    push(&job, 20 * KiB, core.config.gpu_chunk_nbytes + 1);
     cr_assert_eq(job.pool, WHARF_POOL_CPU);
-    cr_expect_eq(wharf_place_refusal(&front, &job).result, WHARF_NO_MEMORY);
-    wharf_place_remove(&front, &job);
+    cr_expect_eq(wharf_place_refusal(&core, &job).result, WHARF_NO_MEMORY);
+    wharf_place_remove(&core, &job);
     gpu->n_large = gpu->n_large_free = 2;
-    push(&job, front.config.gpu_chunk_nbytes + 1, 64 * KiB);
+    push(&job, core.config.gpu_chunk_nbytes + 1, 64 * KiB);
     cr_assert_eq(job.pool, WHARF_POOL_LARGE);
-    cr_expect_eq(wharf_place_first_large(&front, 0), &job);
-    wharf_place_remove(&front, &job);
+    cr_expect_eq(wharf_place_first_large(&core, 0), &job);
+    wharf_place_remove(&core, &job);
 }
 
 Test(wharfd_place, cpu_alone_has_what_the_gpu_cannot_have, .init = set_up, .fini = tear_down)
@@ -284,43 +284,43 @@ Test(wharfd_place, cpu_alone_has_what_the_gpu_cannot_have, .init = set_up, .fini
 
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert_eq(job.pool, WHARF_POOL_ANY);
-    wharf_place_remove(&front, &job);
+    wharf_place_remove(&core, &job);
 
-    push(&job, 20 * KiB, front.config.gpu_chunk_nbytes + 1);
+    push(&job, 20 * KiB, core.config.gpu_chunk_nbytes + 1);
     cr_assert(job.pool == WHARF_POOL_CPU && job.why == WHARF_PLACED_TOO_LARGE);
-    wharf_place_remove(&front, &job);
+    wharf_place_remove(&core, &job);
 
     memory.on[0].state = WHARF_GPU_MEMORY_ASKED;
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert(job.pool == WHARF_POOL_CPU && job.why == WHARF_PLACED_NOT_PINNED);
-    wharf_place_remove(&front, &job);
+    wharf_place_remove(&core, &job);
     memory.on[0].state = WHARF_GPU_MEMORY_READY;
 
-    front.fleet.gpu_codecs = ~(UINT64_C(1) << job.submission.codec);
+    core.fleet.gpu_codecs = ~(UINT64_C(1) << job.submission.codec);
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert(job.pool == WHARF_POOL_CPU && job.why == WHARF_PLACED_CODEC);
-    cr_assert_not(wharf_place_is_refused(&front, &job));
-    wharf_place_remove(&front, &job);
-    session.engine = front.fleet.gpu_engine;
+    cr_assert_not(wharf_place_is_refused(&core, &job));
+    wharf_place_remove(&core, &job);
+    session.engine = core.fleet.gpu_engine;
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert_eq(job.pool, WHARF_POOL_CPU);
-    cr_assert(wharf_place_is_refused(&front, &job));
-    cr_assert_eq(wharf_place_refusal(&front, &job).reason, WHARF_REASON_GPU_CODEC);
-    wharf_place_remove(&front, &job);
+    cr_assert(wharf_place_is_refused(&core, &job));
+    cr_assert_eq(wharf_place_refusal(&core, &job).reason, WHARF_REASON_GPU_CODEC);
+    wharf_place_remove(&core, &job);
     session.engine = WHARF_ENGINE_AUTO;
-    front.fleet.gpu_codecs = UINT64_MAX;
+    core.fleet.gpu_codecs = UINT64_MAX;
 
     tenant.gpu_trust.banned_until_ns = 1;
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert(job.pool == WHARF_POOL_CPU && job.why == WHARF_PLACED_BANNED);
-    wharf_place_remove(&front, &job);
+    wharf_place_remove(&core, &job);
     tenant.gpu_trust.banned_until_ns = 0;
 
     session.engine = WHARF_ENGINE_REFERENCE;
     push(&job, 20 * KiB, 64 * KiB);
     cr_assert(job.pool == WHARF_POOL_CPU && job.why == WHARF_PLACED_CPU_ASKED);
-    wharf_place_remove(&front, &job);
-    cr_assert_eq(wharf_place_n_queued(&front), 0);
+    wharf_place_remove(&core, &job);
+    cr_assert_eq(wharf_place_n_queued(&core), 0);
 }
 
 /* Who wants the GPU alone waits for its memory, and is served by the CPU while there is no GPU. */
@@ -334,22 +334,22 @@ Test(wharfd_place, session_that_wants_the_gpu_waits_for_its_memory, .init = set_
     push(&jobs[0], 20 * KiB, 64 * KiB);
     push(&jobs[1], 20 * KiB, 64 * KiB);
     cr_assert_eq(jobs[0].pool, WHARF_POOL_NONE);
-    cr_assert_eq(wharf_place_n_queued(&front), 2);
-    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
-    cr_assert_null(wharf_place_first_for_cpu(&front, WHARF_NEVER));
-    wharf_place_remove(&front, &jobs[1]);
+    cr_assert_eq(wharf_place_n_queued(&core), 2);
+    cr_assert_null(wharf_place_first_for_gpu(&core, 0));
+    cr_assert_null(wharf_place_first_for_cpu(&core, WHARF_NEVER));
+    wharf_place_remove(&core, &jobs[1]);
     memory.on[0].state = WHARF_GPU_MEMORY_READY;
-    wharf_place_look_again(&front, &session);
-    wharf_place_due(&front);
+    wharf_place_look_again(&core, &session);
+    wharf_place_due(&core);
     cr_assert_eq(jobs[0].pool, WHARF_POOL_GPU);
-    cr_assert_null(wharf_place_first_for_cpu(&front, WHARF_NEVER));
-    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &jobs[0]);
-    front.fleet.gpus_up = 0;
-    cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), &jobs[0]);
-    wharf_place_drop(&front, &session);
-    cr_assert_eq(wharf_place_n_queued(&front), 0);
+    cr_assert_null(wharf_place_first_for_cpu(&core, WHARF_NEVER));
+    cr_assert_eq(wharf_place_first_for_gpu(&core, 0), &jobs[0]);
+    core.fleet.gpus_up = 0;
+    cr_assert_eq(wharf_place_first_for_cpu(&core, WHARF_NEVER), &jobs[0]);
+    wharf_place_drop(&core, &session);
+    cr_assert_eq(wharf_place_n_queued(&core), 0);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
-        cr_assert_eq(front.sched[i].backlog_ns, 0);
+        cr_assert_eq(core.sched[i].backlog_ns, 0);
 }
 
 /*
@@ -359,10 +359,10 @@ Test(wharfd_place, session_that_wants_the_gpu_waits_for_its_memory, .init = set_
 static void set_up_stored(void)
 {
     set_up();
-    front.workers.n_workers = 16;
-    front.fleet.gpus[0].n_warps = 4224;
-    front.fleet.gpus[0].latency_ns = 7000;
-    front.fleet.gpus[0].flow_ps_per_kib = 14000;
+    core.workers.n_workers = 16;
+    core.fleet.gpus[0].n_warps = 4224;
+    core.fleet.gpus[0].latency_ns = 7000;
+    core.fleet.gpus[0].flow_ps_per_kib = 14000;
     set_prices(32, 48);
 }
 
@@ -390,15 +390,15 @@ static void learn_flow(uint64_t nbytes, uint64_t elapsed_ns, uint64_t decode_ns)
 {
     struct wharf_job job = {.session = &session};
     struct wharf_piece piece = {.job = &job, .n_chunks = 1, .warp_ns = decode_ns};
-    struct wharf_gpu_trip trip = {
+    struct wharf_gpu_round round = {
         .elapsed_ns = elapsed_ns, .decode_ns = decode_ns, .nbytes = nbytes};
 
-    wharf_place_learn_trip(&front.fleet.gpus[0], &piece, &trip);
+    wharf_place_learn_latency(&core.fleet.gpus[0], &piece, &round);
 }
 
 Test(wharfd_place, what_passes_the_link_is_learnt, .init = set_up_stored, .fini = tear_down)
 {
-    struct wharf_gpu_view *gpu = &front.fleet.gpus[0];
+    struct wharf_gpu_view *gpu = &core.fleet.gpus[0];
     const uint64_t nbytes = 128 * KiB;
 
     gpu->flow_ps_per_kib = 0;
@@ -435,15 +435,15 @@ static bool is_taken_by_gpu(void)
     struct wharf_piece piece = {.kind = WHARF_PIECE_CHUNK, .job = &job, .n_chunks = 1};
 
     push(&job, 64 * KiB, 64 * KiB);
-    bool is_gpu = wharf_place_first_for_cpu(&front, WHARF_NEVER) == NULL;
+    bool is_gpu = wharf_place_first_for_cpu(&core, WHARF_NEVER) == NULL;
     if (is_gpu)
-        cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &job);
+        cr_assert_eq(wharf_place_first_for_gpu(&core, 0), &job);
     piece.pool = job.pool;
-    wharf_place_remove(&front, &job);
+    wharf_place_remove(&core, &job);
     if (is_gpu)
-        wharf_place_took_by_gpu(&front, &piece, 0);
+        wharf_place_took_by_gpu(&core, &piece, 0);
     else
-        wharf_place_took_by_cpu(&front, &piece);
+        wharf_place_took_by_cpu(&core, &piece);
     return is_gpu;
 }
 
@@ -476,13 +476,13 @@ Test(wharfd_place, what_was_stopped_is_not_counted, .init = set_up, .fini = tear
     static struct wharf_job job;
     struct wharf_piece piece = {.kind = WHARF_PIECE_SLICE, .job = &job, .n_chunks = 100};
 
-    front.fleet.gpus_up = 0;
+    core.fleet.gpus_up = 0;
     for (unsigned i = 0; i < 2; i++) {
         push(&job, 64 * KiB, 64 * KiB);
         piece.pool = job.pool;
-        wharf_place_remove(&front, &job);
+        wharf_place_remove(&core, &job);
         job.stopped = i ? WHARF_CANCELLED : 0;
-        wharf_place_took_by_cpu(&front, &piece);
+        wharf_place_took_by_cpu(&core, &piece);
         cr_assert_eq(placed(WHARF_PLACED_NO_GPU), 100);
     }
 }
@@ -505,11 +505,11 @@ Test(wharfd_place, batch_waits_for_its_own_chunks, .init = set_up_stored, .fini 
     batch->total_nbytes = N * 128 * KiB;
     batch->entries[0].chunk.src_nbytes = batch->entries[0].chunk.dst_nbytes = 64 * KiB;
     job.estimate_ns = 5000;
-    wharf_place_push(&front, &job, false);
-    cr_assert(front.fleet.gpus_wanted);
-    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &job);
-    cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), &job);
-    wharf_place_remove(&front, &job);
+    wharf_place_push(&core, &job, false);
+    cr_assert(core.fleet.gpus_wanted);
+    cr_assert_eq(wharf_place_first_for_gpu(&core, 0), &job);
+    cr_assert_eq(wharf_place_first_for_cpu(&core, WHARF_NEVER), &job);
+    wharf_place_remove(&core, &job);
     free(batch);
 }
 
@@ -518,23 +518,23 @@ Test(wharfd_place, idle_processors_together_are_sooner, .init = set_up, .fini = 
 {
     struct wharf_job job;
 
-    front.fleet.gpus[0].latency_ns = 0;
+    core.fleet.gpus[0].latency_ns = 0;
     set_prices(1024, 512);
-    front.config.gpu_chunk_nbytes = 1024 * KiB;
+    core.config.gpu_chunk_nbytes = 1024 * KiB;
     /* One warp alone takes it. */
-    struct wharf_trips *trips = &tenant.gpu_costs[0].trips;
-    memcpy(trips->ns_per_kib[WHARF_CODEC_RANS], trips->ns_per_kib[WHARF_CODEC_DEFLATE],
-           sizeof(trips->ns_per_kib[0]));
+    struct wharf_gpu_latencies *latencies = &tenant.gpu_costs[0].latencies;
+    memcpy(latencies->ns_per_kib[WHARF_CODEC_RANS], latencies->ns_per_kib[WHARF_CODEC_DEFLATE],
+           sizeof(latencies->ns_per_kib[0]));
     push(&job, 500 * KiB, 600 * KiB);
     job.submission.codec = WHARF_CODEC_RANS;
-    front.workers.n_sleeping = 0;
-    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &job);
-    front.workers.n_sleeping = 3;
-    cr_assert_null(wharf_place_first_for_gpu(&front, 0));
-    cr_assert_eq(wharf_place_first_for_cpu(&front, WHARF_NEVER), &job);
+    core.workers.n_sleeping = 0;
+    cr_assert_eq(wharf_place_first_for_gpu(&core, 0), &job);
+    core.workers.n_sleeping = 3;
+    cr_assert_null(wharf_place_first_for_gpu(&core, 0));
+    cr_assert_eq(wharf_place_first_for_cpu(&core, WHARF_NEVER), &job);
     /* Nobody helps with less. */
     job.submission.dst_nbytes = 500 * KiB;
-    cr_assert_eq(wharf_place_first_for_gpu(&front, 0), &job);
+    cr_assert_eq(wharf_place_first_for_gpu(&core, 0), &job);
 }
 
 /* A job of rans that is queued, as it would be decoded by a GPU where nothing else is. */
@@ -547,79 +547,79 @@ static void push_rans(struct wharf_job *job, uint64_t in_nbytes, uint64_t out_nb
 
 Test(wharfd_place, idle_warps_share_a_chunk, .init = set_up, .fini = tear_down)
 {
-    struct wharf_gpu_view *gpu = &front.fleet.gpus[0];
+    struct wharf_gpu_view *gpu = &core.fleet.gpus[0];
     struct wharf_job job, other;
 
     push_rans(&job, 100 * KiB, 160 * KiB);
-    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 10);
+    cr_expect_eq(wharf_parts_now(&core, &job, gpu), 10);
     gpu->n_in_flight = 96;
-    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 4);
+    cr_expect_eq(wharf_parts_now(&core, &job, gpu), 4);
     /* Half of them are for the one that waits behind it. */
     push(&other, KiB, KiB);
-    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 2);
+    cr_expect_eq(wharf_parts_now(&core, &job, gpu), 2);
     gpu->n_in_flight = 100;
-    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 1);
+    cr_expect_eq(wharf_parts_now(&core, &job, gpu), 1);
     /* Another codec's chunks are whole. */
     gpu->n_in_flight = 0;
-    cr_expect_eq(wharf_parts_now(&front, &other, gpu), 1);
+    cr_expect_eq(wharf_parts_now(&core, &other, gpu), 1);
 }
 
 Test(wharfd_place, a_tenant_has_its_share_of_warps_for_parts, .init = set_up, .fini = tear_down)
 {
-    struct wharf_gpu_view *gpu = &front.fleet.gpus[0];
+    struct wharf_gpu_view *gpu = &core.fleet.gpus[0];
     struct wharf_job job;
 
     push_rans(&job, 100 * KiB, 256 * KiB);
-    front.fleet.n_gpu_tenants = 9;
-    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 10);
-    front.fleet.n_gpu_tenants = 10;
+    core.fleet.n_gpu_tenants = 9;
+    cr_expect_eq(wharf_parts_now(&core, &job, gpu), 10);
+    core.fleet.n_gpu_tenants = 10;
     tenant.n_gpu_items = 7;
-    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 3);
+    cr_expect_eq(wharf_parts_now(&core, &job, gpu), 3);
     tenant.n_gpu_items = 30;
-    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 1);
+    cr_expect_eq(wharf_parts_now(&core, &job, gpu), 1);
 }
 
 /* Where bytes on their way take as long as a warp decodes, more warps would only wait. */
 Test(wharfd_place, a_full_link_leaves_chunks_whole, .init = set_up, .fini = tear_down)
 {
-    struct wharf_gpu_view *gpu = &front.fleet.gpus[0];
+    struct wharf_gpu_view *gpu = &core.fleet.gpus[0];
     struct wharf_job job;
 
     push_rans(&job, 100 * KiB, 160 * KiB);
     uint64_t warp_ns = wharf_place_warp_ns(0, &job, 100 * KiB, 160 * KiB);
     gpu->flow_ps_per_kib = 16000;
     gpu->in_flight_nbytes = warp_ns / 16 * 1024;
-    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 1);
+    cr_expect_eq(wharf_parts_now(&core, &job, gpu), 1);
     gpu->in_flight_nbytes /= 4;
-    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 4);
+    cr_expect_eq(wharf_parts_now(&core, &job, gpu), 4);
 }
 
 /* One that is larger than an item's room needs parts that fill half of it, whatever else there is;
  * and is not the GPU's if it needs too many, is for GPU memory, or if one was refused of late. */
 Test(wharfd_place, large_chunks_have_the_parts_that_they_need, .init = set_up, .fini = tear_down)
 {
-    struct wharf_gpu_view *gpu = &front.fleet.gpus[0];
+    struct wharf_gpu_view *gpu = &core.fleet.gpus[0];
     struct wharf_job job;
 
-    front.config.gpu_chunk_nbytes = 256 * KiB;
+    core.config.gpu_chunk_nbytes = 256 * KiB;
     push_rans(&job, 300 * KiB, 1024 * KiB);
     gpu->n_in_flight = 100;
-    cr_expect_eq(wharf_parts_now(&front, &job, gpu), 8);
-    cr_expect(wharf_parts_can_do(&front, &job));
+    cr_expect_eq(wharf_parts_now(&core, &job, gpu), 8);
+    cr_expect(wharf_parts_can_do(&core, &job));
     session.placing.whole_until_ns = 1;
-    cr_expect_not(wharf_parts_can_do(&front, &job));
+    cr_expect_not(wharf_parts_can_do(&core, &job));
     session.placing.whole_until_ns = 0;
     region.is_device = true;
-    cr_expect_not(wharf_parts_can_do(&front, &job));
+    cr_expect_not(wharf_parts_can_do(&core, &job));
     region.is_device = false;
     struct wharf_region source = {.is_there = true, .is_device = true};
     job.source = &source;
-    cr_expect_not(wharf_parts_can_do(&front, &job));
+    cr_expect_not(wharf_parts_can_do(&core, &job));
     job.source = &region;
     job.submission.dst_nbytes = 16 * 1024 * KiB + 1;
-    cr_expect_not(wharf_parts_can_do(&front, &job));
+    cr_expect_not(wharf_parts_can_do(&core, &job));
     job.submission.dst_nbytes = 16 * 1024 * KiB;
-    cr_expect(wharf_parts_can_do(&front, &job));
+    cr_expect(wharf_parts_can_do(&core, &job));
     job.submission.codec = WHARF_CODEC_DEFLATE;
-    cr_expect_not(wharf_parts_can_do(&front, &job));
+    cr_expect_not(wharf_parts_can_do(&core, &job));
 }

@@ -23,10 +23,10 @@ enum { RESULTS = 12288 };
 
 static void set_up(void)
 {
-    test_front_config_simt();
-    test_front_config.gpu_pin_after_ns = 0;
-    test_front_start(1);
-    test_front_wait_until_up();
+    test_core_config_simt();
+    test_core_config.gpu_pin_after_ns = 0;
+    test_core_start(1);
+    test_core_wait_until_up();
 }
 
 static void wait_until_reached(void)
@@ -35,7 +35,7 @@ static void wait_until_reached(void)
 }
 
 /* A batch whose results are to be on the slow page. */
-static struct wharf_submission put_small_batch(const struct test_front_client *client)
+static struct wharf_submission put_small_batch(const struct test_core_client *client)
 {
     struct wharf_chunk *table = (struct wharf_chunk *)(client->arena + 4096);
 
@@ -50,31 +50,31 @@ static struct wharf_submission put_small_batch(const struct test_front_client *c
     };
 }
 
-/* The thread of the GPU wrote the results of batches with the front lock held: whoever can make a
+/* The thread of the GPU wrote the results of batches with the core lock held: whoever can make a
  * store to its arena wait kept everybody waiting. */
 static void check_slow_results(uint64_t gpu_memory_nbytes, uint32_t result)
 {
-    struct test_front_client slow, other;
+    struct test_core_client slow, other;
 
     set_up();
-    TEST_FRONT_LOCKED(test_front.config.gpu_memory_nbytes = gpu_memory_nbytes);
-    test_front_client_init(&slow, 1, "uid:1", 16, MiB);
-    test_front_engine = WHARF_ENGINE_CPU;
-    test_front_client_init(&other, 2, "uid:2", 16, MiB);
+    TEST_CORE_LOCKED(test_core.config.gpu_memory_nbytes = gpu_memory_nbytes);
+    test_core_client_init(&slow, 1, "uid:1", 16, MiB);
+    test_core_engine = WHARF_ENGINE_CPU;
+    test_core_client_init(&other, 2, "uid:2", 16, MiB);
     const struct wharf_submission s = put_small_batch(&slow);
     test_slow_begin(&slow, RESULTS, 4096);
-    test_front_submit(&slow, &s);
+    test_core_submit(&slow, &s);
     wait_until_reached();
     for (uint32_t i = 0; i < 20; i++)
         cr_assert_eq(test_small_run(&other, 0).engine, WHARF_ENGINE_CPU);
     test_slow_release();
-    cr_assert_eq(test_front_reap(&slow).result, result);
+    cr_assert_eq(test_core_reap(&slow).result, result);
     const struct wharf_chunk_result *results = (struct wharf_chunk_result *)(slow.arena + RESULTS);
     for (uint32_t i = 0; i < 4; i++)
         cr_assert_eq(results[i].result, result);
-    test_front_client_deinit(&slow);
-    test_front_client_deinit(&other);
-    test_front_stop();
+    test_core_client_deinit(&slow);
+    test_core_client_deinit(&other);
+    test_core_stop();
 }
 
 Test(wharfd_slow_results, results_that_cannot_be_written_now_keep_nobody_else_waiting,
@@ -91,20 +91,20 @@ Test(wharfd_slow_results, refusals_that_cannot_be_written_now_keep_nobody_else_w
 }
 
 /* A job whose results cannot be written for so long. */
-static void run_slow(struct test_front_client *slow, const struct wharf_submission *job,
+static void run_slow(struct test_core_client *slow, const struct wharf_submission *job,
                      useconds_t us)
 {
     test_slow_begin(slow, RESULTS, 4096);
-    test_front_submit(slow, job);
+    test_core_submit(slow, job);
     wait_until_reached();
     usleep(us);
     test_slow_release();
-    cr_assert_eq(test_front_reap(slow).result, WHARF_OK);
+    cr_assert_eq(test_core_reap(slow).result, WHARF_OK);
 }
 
-static bool is_banned(const struct test_front_client *client)
+static bool is_banned(const struct test_core_client *client)
 {
-    return TEST_FRONT_LOCKED(client->session->tenant->gpu_trust.banned_until_ns) > 0;
+    return TEST_CORE_LOCKED(client->session->tenant->gpu_trust.banned_until_ns) > 0;
 }
 
 enum { MOST_SLOW = 100 };
@@ -113,10 +113,10 @@ enum { MOST_SLOW = 100 };
  * the CPU, of which there are more, have its jobs for a while. */
 Test(wharfd_slow_results, who_keeps_the_thread_of_the_gpu_waiting_has_the_cpu, .timeout = 600)
 {
-    struct test_front_client slow;
+    struct test_core_client slow;
 
     set_up();
-    test_front_client_init(&slow, 1, "uid:1", 16, MiB);
+    test_core_client_init(&slow, 1, "uid:1", 16, MiB);
     const struct wharf_submission s = put_small_batch(&slow);
     const struct wharf_chunk_result *results = (struct wharf_chunk_result *)(slow.arena + RESULTS);
     /* The time that others have the processor does not count: on a busy one it takes more of them.
@@ -127,11 +127,11 @@ Test(wharfd_slow_results, who_keeps_the_thread_of_the_gpu_waiting_has_the_cpu, .
         cr_assert_eq(results[3].engine, WHARF_ENGINE_SIMT);
     }
     cr_assert(is_banned(&slow));
-    test_front_submit(&slow, &s);
-    cr_assert_eq(test_front_reap(&slow).result, WHARF_OK);
+    test_core_submit(&slow, &s);
+    cr_assert_eq(test_core_reap(&slow).result, WHARF_OK);
     cr_assert_eq(results[3].engine, WHARF_ENGINE_CPU);
-    test_front_client_deinit(&slow);
-    test_front_stop();
+    test_core_client_deinit(&slow);
+    test_core_stop();
 }
 
 /* ---- waits of a thread that others keep from its processor ---------------------------------- */
@@ -213,17 +213,17 @@ static void start_hog(pthread_t *ret_hog)
 }
 
 /* The thread is ready for so long that no wait here is longer, and others have its processor. */
-static void lose_processor(struct test_front_client *client, const struct wharf_submission *job)
+static void lose_processor(struct test_core_client *client, const struct wharf_submission *job)
 {
     uint64_t before_ns = gpu_delay_ns();
 
     for (unsigned n = 0; gpu_delay_ns() - before_ns < 60 * WHARF_NS_PER_MS; n++) {
         cr_assert_lt(n, 1000);
         set_hogged(true);
-        test_front_submit(client, job);
+        test_core_submit(client, job);
         usleep(20000);
         set_hogged(false);
-        cr_assert_eq(test_front_reap(client).result, WHARF_OK);
+        cr_assert_eq(test_core_reap(client).result, WHARF_OK);
     }
 }
 
@@ -231,35 +231,35 @@ static void lose_processor(struct test_front_client *client, const struct wharf_
  * had its processor now and then, who punched holes into its table was never found out. */
 Test(wharfd_slow_results, waits_count_where_others_have_the_processor_now_and_then, .timeout = 600)
 {
-    struct test_front_client slow;
+    struct test_core_client slow;
     pthread_t hog_thread;
     bool is_banned = false;
 
     set_up();
-    test_front_client_init(&slow, 1, "uid:1", 16, MiB);
+    test_core_client_init(&slow, 1, "uid:1", 16, MiB);
     const struct wharf_submission s = put_small_batch(&slow);
     start_hog(&hog_thread);
     for (unsigned i = 0; i < 60 && !is_banned; i++) {
         lose_processor(&slow, &s);
         run_slow(&slow, &s, 20000);
-        is_banned = TEST_FRONT_LOCKED(slow.session->tenant->gpu_trust.banned_until_ns) != 0;
+        is_banned = TEST_CORE_LOCKED(slow.session->tenant->gpu_trust.banned_until_ns) != 0;
     }
     cr_assert(is_banned);
     hog_ends = true;
     pthread_join(hog_thread, NULL);
-    test_front_client_deinit(&slow);
-    test_front_stop();
+    test_core_client_deinit(&slow);
+    test_core_stop();
 }
 
 /* ---- many short waits ---------------------------------------------------------------------- */
 
-static struct wharf_front front;
-static struct wharf_gpu_backend backend = {.front = &front, .name = "0"};
+static struct wharf_core core;
+static struct wharf_gpu_backend backend = {.core = &core, .name = "0"};
 static struct wharf_tenant tenant = {.name = "uid:1"};
 
 static bool is_banned_after(uint64_t waited_ns, uint64_t now_ns)
 {
-    wharf_gpu_rescue_blame_waits(&backend, &tenant, waited_ns, now_ns);
+    wharf_gpu_recovery_blame_waits(&backend, &tenant, waited_ns, now_ns);
     return tenant.gpu_trust.banned_until_ns > now_ns;
 }
 
@@ -270,7 +270,7 @@ Test(wharfd_slow_results, short_waits_of_one_tenant_are_added_up)
     const uint64_t ms = WHARF_NS_PER_MS, begin_ns = WHARF_NS_PER_S;
     uint64_t now_ns = begin_ns, n = 1;
 
-    front.config.gpu_ban_ns = 600 * (uint64_t)WHARF_NS_PER_S;
+    core.config.gpu_ban_ns = 600 * (uint64_t)WHARF_NS_PER_S;
     /* 5 %. */
     while (!is_banned_after(5 * ms, now_ns)) {
         now_ns += 100 * ms;
@@ -278,7 +278,7 @@ Test(wharfd_slow_results, short_waits_of_one_tenant_are_added_up)
     }
     cr_assert_eq(n, 21);
     /* It starts again when that is over. */
-    cr_assert_eq(tenant.gpu_trust.banned_until_ns, now_ns + front.config.gpu_ban_ns);
+    cr_assert_eq(tenant.gpu_trust.banned_until_ns, now_ns + core.config.gpu_ban_ns);
     cr_assert_not(is_banned_after(5 * ms, tenant.gpu_trust.banned_until_ns));
 }
 
@@ -288,7 +288,7 @@ Test(wharfd_slow_results, rare_waits_are_nobodys_fault)
     const uint64_t ms = WHARF_NS_PER_MS;
     uint64_t now_ns = WHARF_NS_PER_S;
 
-    front.config.gpu_ban_ns = 600 * (uint64_t)WHARF_NS_PER_S;
+    core.config.gpu_ban_ns = 600 * (uint64_t)WHARF_NS_PER_S;
     for (unsigned i = 0; i < 10000; i++, now_ns += 200 * ms)
         cr_assert_not(is_banned_after(ms, now_ns));
     now_ns += 20000 * ms;
@@ -304,12 +304,12 @@ Test(wharfd_slow_results, waits_of_several_gpus_are_added_up)
     const uint64_t ms = WHARF_NS_PER_MS, now_ns = 1000 * (uint64_t)WHARF_NS_PER_S;
     unsigned n = 1;
 
-    front.config.gpu_ban_ns = 600 * (uint64_t)WHARF_NS_PER_S;
+    core.config.gpu_ban_ns = 600 * (uint64_t)WHARF_NS_PER_S;
     while (n < 100 && !is_banned_after(5 * ms, now_ns - n * ms))
         n++;
     cr_assert_eq(n, 21);
     tenant.gpu_trust.banned_until_ns = 0;
     for (n = 0; n < 3; n++)
-        wharf_gpu_rescue_blame_slow(&backend, &tenant, now_ns - n * ms);
+        wharf_gpu_recovery_blame_slow(&backend, &tenant, now_ns - n * ms);
     cr_assert_gt(tenant.gpu_trust.banned_until_ns, now_ns);
 }

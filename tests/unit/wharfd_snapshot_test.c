@@ -11,28 +11,28 @@
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/stats_snapshot.h"
-#include "daemon/core/front.h"
+#include "daemon/core/core.h"
 #include "daemon/core/stats.h"
 #include "daemon/core/tenant.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/dispatch/core_lock.h"
 #include "proto/control.h"
 
 #define S ((uint64_t)WHARF_NS_PER_S)
 
 static struct wharf_config config;
-static struct wharf_front front;
+static struct wharf_core core;
 static struct wharf_loop *loop;
 
 static void set_up(void)
 {
     wharf_config_init(&config);
     cr_assert_eq(wharf_loop_new(WHARF_LOOP_EPOLL, &loop), 0);
-    cr_assert_eq(wharf_front_init(&front, &config, loop), 0);
+    cr_assert_eq(wharf_core_init(&core, &config, loop), 0);
 }
 
 static void tear_down(void)
 {
-    wharf_front_deinit(&front);
+    wharf_core_deinit(&core);
     wharf_loop_free(loop);
     wharf_config_deinit(&config);
 }
@@ -54,16 +54,16 @@ static void add_tenants(unsigned n)
     struct wharf_use use = {.n_connections = 1};
     char name[32];
 
-    wharf_front_enter(&front);
-    for (unsigned i = front.tenants.n; i < n; i++) {
+    wharf_core_enter(&core);
+    for (unsigned i = core.tenants.n; i < n; i++) {
         snprintf(name, sizeof(name), "uid:%u", 100000 + i);
-        struct wharf_tenant *tenant = wharf_tenants_get(&front.tenants, name, &config);
+        struct wharf_tenant *tenant = wharf_tenants_get(&core.tenants, name, &config);
         cr_assert_not_null(tenant);
         wharf_tenant_charge_anyway(tenant, &use);
         wharf_tenant_unref(tenant);
         count(tenant, i + 1);
     }
-    wharf_front_leave(&front);
+    wharf_core_leave(&core);
 }
 
 static struct wharf_stats_snapshot *take(void)
@@ -71,9 +71,9 @@ static struct wharf_stats_snapshot *take(void)
     struct wharf_stats_snapshot *snapshot = wharf_stats_snapshot_new(1);
 
     cr_assert_not_null(snapshot);
-    wharf_stats_snapshot_make(snapshot, &front, "epoll", wharf_now_ns());
+    wharf_stats_snapshot_make(snapshot, &core, "epoll", wharf_now_ns());
     cr_assert_eq(snapshot->error, 0);
-    cr_assert_eq(front.tenants.n_walks, 0);
+    cr_assert_eq(core.tenants.n_walks, 0);
     return snapshot;
 }
 
@@ -161,7 +161,7 @@ Test(wharfd_snapshot, steps_are_linear_and_bounded, .init = set_up, .fini = tear
     }
 }
 
-/* The front lock is to be had between steps, and tenants that come during one do not prolong it. */
+/* The core lock is to be had between steps, and tenants that come during one do not prolong it. */
 Test(wharfd_snapshot, pages_hold_every_tenant_once, .init = set_up, .fini = tear_down)
 {
     add_tenants(1000);
@@ -183,14 +183,14 @@ Test(wharfd_snapshot, the_busiest_have_histograms_and_all_together, .init = set_
 {
     struct wharf_stats_snapshot *snapshot;
 
-    front.config.n_histogram_tenants = 7;
+    core.config.n_histogram_tenants = 7;
     add_tenants(300);
     snapshot = take();
     cr_assert_eq(look(snapshot, "wharf_job_run_seconds", "_count").n, 7);
     cr_assert_eq(look(snapshot, "wharf_all_job_run_seconds", "_count").n, 1);
     cr_assert_eq(look(snapshot, "wharf_all_job_run_seconds", "_count").value, 300);
     wharf_stats_snapshot_free(snapshot);
-    front.config.n_histogram_tenants = 0;
+    core.config.n_histogram_tenants = 0;
     snapshot = take();
     cr_assert_eq(look(snapshot, "wharf_job_run_seconds", "_count").n, 0);
     wharf_stats_snapshot_free(snapshot);
@@ -224,14 +224,14 @@ Test(wharfd_snapshot, sums_do_not_go_back_when_tenants_are_dropped, .init = set_
 
     add_tenants(100);
     struct wharf_stats_snapshot *before = take();
-    wharf_front_enter(&front);
+    wharf_core_enter(&core);
     for (unsigned i = 0; i < 60; i++) {
-        wharf_tenant_give_back(WHARF_LIST_FIRST(&front.tenants.list, struct wharf_tenant, link),
+        wharf_tenant_give_back(WHARF_LIST_FIRST(&core.tenants.list, struct wharf_tenant, link),
                                &use);
-        wharf_tenants_tidy(&front.tenants, &config, wharf_now_ns() + 7200 * S, 1);
+        wharf_tenants_tidy(&core.tenants, &config, wharf_now_ns() + 7200 * S, 1);
     }
-    cr_assert_eq(front.tenants.n, 40);
-    wharf_front_leave(&front);
+    cr_assert_eq(core.tenants.n, 40);
+    wharf_core_leave(&core);
     struct wharf_stats_snapshot *after = take();
     cr_assert_eq(look(after, "wharf_connections", "").n, 40);
     cr_assert_eq(value_of(after, "wharf_all_connections"), 40);

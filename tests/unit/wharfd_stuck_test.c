@@ -15,12 +15,12 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/config.h"
 #include "daemon/control/model_requests.h"
-#include "daemon/core/front.h"
-#include "daemon/dispatch/front_lock.h"
+#include "daemon/core/core.h"
+#include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/session_end.h"
 #include "proto/wharf_job.h"
+#include "tests/lib/test_core.h"
 #include "tests/lib/test_data.h"
-#include "tests/lib/test_front.h"
 
 #define MiB ((uint64_t)1 << 20)
 
@@ -28,7 +28,7 @@
 enum { PLAIN = 4096, OUTPUT = 1 << 20, N_JOBS = 8 };
 
 /* Of the hostile tenant there are two, so that two workers have jobs of it. */
-static struct test_front_client hostile[2], innocent;
+static struct test_core_client hostile[2], innocent;
 static uint8_t *plain;
 static size_t packed_nbytes;
 
@@ -74,13 +74,13 @@ static uint32_t count_waiting(void)
 
 static void wait_until_some_are_stuck(void)
 {
-    while (TEST_FRONT_LOCKED(test_front.workers.n_stuck) == 0)
+    while (TEST_CORE_LOCKED(test_core.workers.n_stuck) == 0)
         usleep(1000);
 }
 
 static void wait_until_none_is_stuck(void)
 {
-    while (TEST_FRONT_LOCKED(test_front.workers.n_stuck) > 0)
+    while (TEST_CORE_LOCKED(test_core.workers.n_stuck) > 0)
         usleep(1000);
 }
 
@@ -91,15 +91,15 @@ static void set_up_with(uint32_t n_workers)
     struct sigaction action = {.sa_handler = on_fault};
 
     sigaction(SIGSEGV, &action, NULL);
-    wharf_config_init(&test_front_config);
-    test_front_start(n_workers);
-    test_front_client_init(&hostile[0], 1, "uid:1", 2 * N_JOBS, 2 * MiB);
-    test_front_client_init(&hostile[1], 2, "uid:1", 2 * N_JOBS, 2 * MiB);
-    test_front_client_init(&innocent, 3, "uid:2", 8, 2 * MiB);
+    wharf_config_init(&test_core_config);
+    test_core_start(n_workers);
+    test_core_client_init(&hostile[0], 1, "uid:1", 2 * N_JOBS, 2 * MiB);
+    test_core_client_init(&hostile[1], 2, "uid:1", 2 * N_JOBS, 2 * MiB);
+    test_core_client_init(&innocent, 3, "uid:2", 8, 2 * MiB);
     plain = test_data_new(test_data_find("text"), 1, PLAIN);
-    packed_nbytes = test_front_put_chunk(&hostile[0], 0, plain, PLAIN);
-    test_front_put_chunk(&hostile[1], 0, plain, PLAIN);
-    test_front_put_chunk(&innocent, 0, plain, PLAIN);
+    packed_nbytes = test_core_put_chunk(&hostile[0], 0, plain, PLAIN);
+    test_core_put_chunk(&hostile[1], 0, plain, PLAIN);
+    test_core_put_chunk(&innocent, 0, plain, PLAIN);
 }
 
 static void set_up(void)
@@ -109,27 +109,27 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    test_front_client_deinit(&hostile[0]);
-    test_front_client_deinit(&hostile[1]);
-    test_front_client_deinit(&innocent);
-    test_front_stop();
+    test_core_client_deinit(&hostile[0]);
+    test_core_client_deinit(&hostile[1]);
+    test_core_client_deinit(&innocent);
+    test_core_stop();
     free(plain);
 }
 
-static void submit_to(struct test_front_client *client)
+static void submit_to(struct test_core_client *client)
 {
     for (unsigned i = 0; i < N_JOBS; i++) {
         struct wharf_submission s =
-            test_front_decode_of(i, 0, packed_nbytes, OUTPUT + i * PLAIN, PLAIN);
+            test_core_decode_of(i, 0, packed_nbytes, OUTPUT + i * PLAIN, PLAIN);
         wharf_ring_submit(&client->ring, &s);
     }
-    test_front_publish(client);
+    test_core_publish(client);
 }
 
-static void reap_from(struct test_front_client *client)
+static void reap_from(struct test_core_client *client)
 {
     for (unsigned i = 0; i < N_JOBS; i++)
-        cr_assert_eq(test_front_reap(client).result, WHARF_OK);
+        cr_assert_eq(test_core_reap(client).result, WHARF_OK);
     for (unsigned i = 0; i < N_JOBS; i++)
         cr_assert_arr_eq(client->arena + OUTPUT + i * PLAIN, plain, PLAIN);
 }
@@ -148,12 +148,12 @@ static void reap_hostile(void)
 
 static void run_innocent(unsigned n)
 {
-    struct wharf_submission s = test_front_decode_of(7, 0, packed_nbytes, OUTPUT, PLAIN);
+    struct wharf_submission s = test_core_decode_of(7, 0, packed_nbytes, OUTPUT, PLAIN);
 
     for (unsigned i = 0; i < n; i++) {
         memset(innocent.arena + OUTPUT, 0, PLAIN);
-        test_front_submit(&innocent, &s);
-        cr_assert_eq(test_front_reap(&innocent).result, WHARF_OK);
+        test_core_submit(&innocent, &s);
+        cr_assert_eq(test_core_reap(&innocent).result, WHARF_OK);
         cr_assert_arr_eq(innocent.arena + OUTPUT, plain, PLAIN);
     }
 }
@@ -187,9 +187,9 @@ Test(wharfd_stuck, others_are_served_while_all_workers_wait, .init = set_up, .fi
     wait_until_none_is_stuck();
     run_innocent(5);
     /* Whoever stood in has gone. */
-    while (TEST_FRONT_LOCKED(test_front.workers.n_workers) != 2)
+    while (TEST_CORE_LOCKED(test_core.workers.n_workers) != 2)
         usleep(1000);
-    while (TEST_FRONT_LOCKED(hostile[0].session->tenant->is_suspended))
+    while (TEST_CORE_LOCKED(hostile[0].session->tenant->is_suspended))
         usleep(1000);
 }
 
@@ -213,19 +213,19 @@ Test(wharfd_stuck, tenant_is_suspended_for_as_long_as_workers_waited, .init = se
     slow_down();
     submit_hostile();
     wait_until_some_are_stuck();
-    uint64_t since_ns = TEST_FRONT_LOCKED(hostile[0].session->tenant->stuck_since_ns);
+    uint64_t since_ns = TEST_CORE_LOCKED(hostile[0].session->tenant->stuck_since_ns);
     usleep(50000);
     release();
     wait_until_none_is_stuck();
     const struct wharf_tenant *tenant = hostile[0].session->tenant;
-    if (TEST_FRONT_LOCKED(tenant->is_suspended))
-        cr_assert_geq(TEST_FRONT_LOCKED(tenant->suspended_until_ns), since_ns + 100000000);
+    if (TEST_CORE_LOCKED(tenant->is_suspended))
+        cr_assert_geq(TEST_CORE_LOCKED(tenant->suspended_until_ns), since_ns + 100000000);
     reap_hostile();
 }
 
 static bool is_leased(void)
 {
-    return TEST_FRONT_LOCKED(hostile[0].session->lease != NULL);
+    return TEST_CORE_LOCKED(hostile[0].session->lease != NULL);
 }
 
 /* Models were entered and removed while the worker had the session, which could not be had to
@@ -236,11 +236,11 @@ static void expect_models_stay(struct wharf_session *session)
     struct wharf_segment segment;
     struct wharf_use use;
 
-    cr_assert_eq(wharf_model_enter(&test_front, session, &made), -ETIME);
-    cr_assert_eq(wharf_model_remove(&test_front, session, WHARF_FIRST_MODEL, &segment, &use),
+    cr_assert_eq(wharf_model_enter(&test_core, session, &made), -ETIME);
+    cr_assert_eq(wharf_model_remove(&test_core, session, WHARF_FIRST_MODEL, &segment, &use),
                  -ETIME);
     cr_assert(!session->models[0].is_there);
-    cr_assert_eq(TEST_FRONT_LOCKED(session->n_recalls), 0);
+    cr_assert_eq(TEST_CORE_LOCKED(session->n_recalls), 0);
 }
 
 /* The loop thread waited until the worker let go of the session: nobody was heard. */
@@ -257,20 +257,20 @@ Test(wharfd_stuck, session_whose_worker_waits_is_not_waited_for, .fini = tear_do
         reap_from(&hostile[0]);
         wait_until_none_is_stuck();
     }
-    wharf_front_enter(&test_front);
-    cr_assert(!wharf_front_recall(&test_front, hostile[0].session));
-    wharf_front_recall_all(&test_front, NULL);
-    cr_assert(!wharf_front_drain_session(&test_front, hostile[0].session));
-    wharf_front_leave(&test_front);
+    wharf_core_enter(&test_core);
+    cr_assert(!wharf_core_recall(&test_core, hostile[0].session));
+    wharf_core_recall_all(&test_core, NULL);
+    cr_assert(!wharf_core_drain_session(&test_core, hostile[0].session));
+    wharf_core_leave(&test_core);
     expect_models_stay(hostile[0].session);
     cr_assert(is_leased());
     run_innocent(3);
     release();
     reap_from(&hostile[0]);
-    wharf_front_enter(&test_front);
-    cr_assert(wharf_front_recall(&test_front, hostile[0].session));
-    wharf_front_let_go(hostile[0].session);
-    wharf_front_leave(&test_front);
+    wharf_core_enter(&test_core);
+    cr_assert(wharf_core_recall(&test_core, hostile[0].session));
+    wharf_core_let_go(hostile[0].session);
+    wharf_core_leave(&test_core);
 }
 
 /* What it kept workers waiting for was taken for what other programs had of the processor. */
@@ -285,9 +285,9 @@ Test(wharfd_stuck, tenant_pays_for_the_time, .init = set_up, .fini = tear_down, 
     release();
     reap_from(&hostile[0]);
     wait_until_none_is_stuck();
-    wharf_front_enter(&test_front);
-    wharf_front_recall_all(&test_front, NULL);
+    wharf_core_enter(&test_core);
+    wharf_core_recall_all(&test_core, NULL);
     busy_ns = hostile[0].session->tenant->stats.engines[WHARF_ENGINE_CPU].busy_ns;
-    wharf_front_leave(&test_front);
+    wharf_core_leave(&test_core);
     cr_assert_geq(busy_ns, 100000000);
 }

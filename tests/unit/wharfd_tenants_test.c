@@ -130,7 +130,7 @@ Test(wharfd_tenants, a_suspect_stays_one_for_as_long_as_a_ban, .init = set_up, .
     struct wharf_tenant *tenant = visit("uid:1");
 
     tenant->gpu_trust.n_alone = 8;
-    tenant->gpu_trust.n_strikes = 2;
+    tenant->gpu_trust.n_worker_faults = 2;
     tenant->gpu_trust.suspect_ns = tenant->idle_ns;
     expect_kept_until(tenant, tenant->idle_ns + config.gpu_ban_ns);
 }
@@ -152,7 +152,7 @@ Test(wharfd_tenants, who_hung_gates_stays_barred, .init = set_up, .fini = tear_d
     struct wharf_tenant *tenant = visit("uid:1");
 
     tenant->n_gate_hangs = 1;
-    tenant->gate_hang_ns = tenant->idle_ns;
+    tenant->fd_filter_hang_ns = tenant->idle_ns;
     expect_kept_until(tenant, tenant->idle_ns + wharf_config_barred_ns(&config));
 }
 

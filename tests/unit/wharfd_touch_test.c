@@ -14,33 +14,33 @@
 
 #include "daemon/base/touch.h"
 #include "proto/wharf_job.h"
+#include "tests/lib/test_core.h"
 #include "tests/lib/test_data.h"
-#include "tests/lib/test_front.h"
 
 #define MiB ((uint64_t)1 << 20)
 #define PAGE 4096u
 
 enum { PLAIN = 3 * PAGE, SOURCE = 0, OUTPUT = 1 << 20, TABLE = 2 << 20, RESULTS = 3 << 20 };
 
-static struct test_front_client client, other;
+static struct test_core_client client, other;
 static uint8_t *plain;
 static size_t packed_nbytes;
 
 static void set_up(void)
 {
-    test_front_set_up();
-    test_front_client_init(&client, 1, "uid:1", 8, 4 * MiB);
-    test_front_client_init(&other, 2, "uid:2", 8, 4 * MiB);
+    test_core_set_up();
+    test_core_client_init(&client, 1, "uid:1", 8, 4 * MiB);
+    test_core_client_init(&other, 2, "uid:2", 8, 4 * MiB);
     plain = test_data_new(test_data_find("text"), 1, PLAIN);
-    packed_nbytes = test_front_put_chunk(&client, SOURCE, plain, PLAIN);
-    test_front_put_chunk(&other, SOURCE, plain, PLAIN);
+    packed_nbytes = test_core_put_chunk(&client, SOURCE, plain, PLAIN);
+    test_core_put_chunk(&other, SOURCE, plain, PLAIN);
 }
 
 static void tear_down(void)
 {
-    test_front_client_deinit(&client);
-    test_front_client_deinit(&other);
-    test_front_stop();
+    test_core_client_deinit(&client);
+    test_core_client_deinit(&other);
+    test_core_stop();
     free(plain);
 }
 
@@ -52,21 +52,21 @@ static void take_page(uint64_t offset)
 
     /* Under the lock, so that the thread sanitizer knows what comes first. */
     void *mapped =
-        TEST_FRONT_LOCKED(mmap(page, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0));
+        TEST_CORE_LOCKED(mmap(page, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0));
     cr_assert_eq(mapped, page);
     close(fd);
 }
 
-static struct wharf_completion run(struct test_front_client *whose,
+static struct wharf_completion run(struct test_core_client *whose,
                                    const struct wharf_submission *submission)
 {
-    test_front_submit(whose, submission);
-    return test_front_reap(whose);
+    test_core_submit(whose, submission);
+    return test_core_reap(whose);
 }
 
 static struct wharf_submission decode(void)
 {
-    return test_front_decode_of(1, SOURCE, packed_nbytes, OUTPUT, PLAIN);
+    return test_core_decode_of(1, SOURCE, packed_nbytes, OUTPUT, PLAIN);
 }
 
 /* Nothing is held or lost: as many more as there are workers, and then some. */
@@ -82,7 +82,7 @@ static void expect_no_memory(const struct wharf_submission *submission)
         cr_assert_eq(completion.result, WHARF_OK);
         cr_assert_arr_eq(other.arena + OUTPUT, plain, PLAIN);
     }
-    cr_assert_eq(TEST_FRONT_LOCKED(client.session->tenant->used.memory_nbytes), 0);
+    cr_assert_eq(TEST_CORE_LOCKED(client.session->tenant->used.memory_nbytes), 0);
 }
 
 Test(wharfd_touch, job_whose_output_cannot_be_had_ends, .init = set_up, .fini = tear_down,

@@ -494,14 +494,14 @@ static void register_behind_a_storm(const char *io)
     expect_few_answers(client);
 }
 
-/* So they did at the gate. */
+/* So they did at the filter. */
 Test(wharfd_turns, registration_does_not_wait_for_all_connections_of_another_tenant)
 {
     register_behind_a_storm("auto");
     register_behind_a_storm("epoll");
 }
 
-/* The gate is asked for them by the tenants' turns as well: all of the storm's wait there when
+/* The filter is asked for them by the tenants' turns as well: all of the storm's wait there when
  * another tenant's one comes, since the daemon has gone round all connections by then. */
 Test(wharfd_turns, registration_does_not_wait_for_all_that_the_gate_was_asked_before)
 {
@@ -509,8 +509,8 @@ Test(wharfd_turns, registration_does_not_wait_for_all_that_the_gate_was_asked_be
 
     start("auto", true);
     struct test_client *client = test_client_start(wharfd.socket, 4, 4096);
-    pid_t gate = test_wharfd_gate(&wharfd);
-    test_process_stop(gate);
+    pid_t filter = test_wharfd_fd_filter(&wharfd);
+    test_process_stop(filter);
     for (unsigned i = 0; i < N_CONNECTIONS; i++)
         send_registration(storm[i], fd);
     for (unsigned i = 0; i < 2 * N_CONNECTIONS; i++)
@@ -518,7 +518,7 @@ Test(wharfd_turns, registration_does_not_wait_for_all_that_the_gate_was_asked_be
     send_registration(client, fd);
     send_drain(client);
     close(fd);
-    kill(gate, SIGCONT);
+    kill(filter, SIGCONT);
     expect_few_answers(client);
 }
 

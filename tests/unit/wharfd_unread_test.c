@@ -97,7 +97,7 @@ static struct test_client *client_with_unread_replies(void)
 }
 
 /* Its request's descriptor is looked at by a process that was stopped. */
-static void send_to_gate(struct test_client *client)
+static void send_to_fd_filter(struct test_client *client)
 {
     Wharf__RegisterMemoryRequest memory = WHARF__REGISTER_MEMORY_REQUEST__INIT;
     Wharf__Request request = WHARF__REQUEST__INIT;
@@ -197,23 +197,23 @@ Test(wharfd_unread, ring_that_keeps_a_client)
     expect_forgotten();
 }
 
-static void die_behind_gate(const char *io)
+static void die_behind_fd_filter(const char *io)
 {
     start(io, SHORT);
     struct test_client *client = test_client_start(wharfd.socket, 16, 64 * MiB);
-    pid_t gate = test_wharfd_gate(&wharfd);
-    test_process_stop(gate);
-    send_to_gate(client);
+    pid_t filter = test_wharfd_fd_filter(&wharfd);
+    test_process_stop(filter);
+    send_to_fd_filter(client);
     send_fd(client, client->fd);
     test_client_free(client);
     expect_forgotten();
-    kill(gate, SIGKILL);
+    kill(filter, SIGKILL);
 }
 
 Test(wharfd_unread, client_behind_a_descriptor_that_is_looked_at_is_forgotten)
 {
-    die_behind_gate("auto");
-    die_behind_gate("epoll");
+    die_behind_fd_filter("auto");
+    die_behind_fd_filter("epoll");
 }
 
 /* A daemon that may not answer yet reads nothing at all. */

@@ -10,14 +10,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "tests/lib/test_core.h"
 #include "tests/lib/test_data.h"
-#include "tests/lib/test_front.h"
 #include "tests/lib/test_random.h"
 
 #define MiB ((uint64_t)1 << 20)
 
 struct stress {
-    struct test_front_client client;
+    struct test_core_client client;
     pthread_t thread;
     const uint8_t *plain;
     size_t nbytes; /* compressed */
@@ -27,7 +27,7 @@ struct stress {
 
 enum { STRESS_CHUNK = 2000, STRESS_ROUNDS = 400, NO_SLOT = 99 };
 
-static void wait_for_packet(struct test_front_client *client)
+static void wait_for_packet(struct test_core_client *client)
 {
     struct timeval limit = {.tv_sec = 100};
     char byte[8];
@@ -47,7 +47,7 @@ static void wait_for_packet(struct test_front_client *client)
 static void *stress_client(void *data)
 {
     struct stress *stress = data;
-    struct test_front_client *client = &stress->client;
+    struct test_core_client *client = &stress->client;
     struct test_random random = {stress->seed};
     struct wharf_completion completion;
     uint32_t n_outstanding = 0;
@@ -62,26 +62,26 @@ static void *stress_client(void *data)
             if (!test_random_one_in(&random, 3)) {
                 uint32_t slot = (uint32_t)__builtin_ctz(~busy);
                 busy |= 1u << slot;
-                s = test_front_decode_of(slot, 0, stress->nbytes,
-                                         TEST_FRONT_CHUNK * (1 + (uint64_t)slot), STRESS_CHUNK);
+                s = test_core_decode_of(slot, 0, stress->nbytes,
+                                        TEST_CORE_CHUNK * (1 + (uint64_t)slot), STRESS_CHUNK);
             }
             wharf_ring_submit(&client->ring, &s);
         }
         n_outstanding += n;
-        test_front_publish(client);
+        test_core_publish(client);
         if (n_outstanding == 0)
             continue;
         if (test_random_one_in(&random, 3))
             wait_for_packet(client);
         else if (test_random_one_in(&random, 2))
-            test_front_sleep(client, 1 + (uint32_t)test_random_below(&random, n_outstanding));
+            test_core_sleep(client, 1 + (uint32_t)test_random_below(&random, n_outstanding));
         while (wharf_ring_reap(&client->ring, &completion) == 1) {
             n_outstanding--;
             stress->n_bad += completion.result != WHARF_OK;
             if (completion.user_data == NO_SLOT)
                 continue;
             busy &= ~(1u << completion.user_data);
-            stress->n_bad += memcmp(client->arena + TEST_FRONT_CHUNK * (1 + completion.user_data),
+            stress->n_bad += memcmp(client->arena + TEST_CORE_CHUNK * (1 + completion.user_data),
                                     stress->plain, STRESS_CHUNK) != 0;
         }
     }
@@ -95,22 +95,22 @@ static void run_stress(uint32_t n_workers, uint64_t spin_ns)
     uint8_t *plain = test_data_new(test_data_find("text"), 1, STRESS_CHUNK);
     char tenant[16];
 
-    wharf_config_init(&test_front_config);
-    test_front_config.spin_ns = spin_ns;
-    test_front_start(n_workers);
+    wharf_config_init(&test_core_config);
+    test_core_config.spin_ns = spin_ns;
+    test_core_start(n_workers);
     for (unsigned i = 0; i < N; i++) {
         snprintf(tenant, sizeof(tenant), "uid:%u", i / 2);
         stress[i] = (struct stress){.plain = plain, .seed = 100 * i + n_workers};
-        test_front_client_init(&stress[i].client, i, tenant, 16, 2 * MiB);
-        stress[i].nbytes = test_front_put_chunk(&stress[i].client, 0, plain, STRESS_CHUNK);
+        test_core_client_init(&stress[i].client, i, tenant, 16, 2 * MiB);
+        stress[i].nbytes = test_core_put_chunk(&stress[i].client, 0, plain, STRESS_CHUNK);
         pthread_create(&stress[i].thread, NULL, stress_client, &stress[i]);
     }
     for (unsigned i = 0; i < N; i++) {
         pthread_join(stress[i].thread, NULL);
         cr_assert_eq(stress[i].n_bad, 0);
-        test_front_client_deinit(&stress[i].client);
+        test_core_client_deinit(&stress[i].client);
     }
-    test_front_stop();
+    test_core_stop();
     free(plain);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wharfd_worker_test: a worker of a GPU as its front speaks to it, with the GPU's code on the
+/* wharfd_worker_test: a worker of a GPU as its core speaks to it, with the GPU's code on the
  * CPU. */
 #include <criterion/criterion.h>
 #include <poll.h>

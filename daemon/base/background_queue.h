@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * background_queue.h: a background thread with a work queue.
+ *
+ * Slow operations run here, one at a time, so the loop thread never blocks.  The loop is woken
+ * after each one.
+ */
+#ifndef WHARF_DAEMON_BASE_BACKGROUND_QUEUE_H
+#define WHARF_DAEMON_BASE_BACKGROUND_QUEUE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "daemon/base/list.h"
+
+struct wharf_loop;
+
+struct wharf_background_queue {
+    struct wharf_loop *loop;
+    const char *name; /* of the thread */
+    /* Which is next, of those to do, of which there are some; under the lock.  NULL: the first. */
+    struct wharf_list *(*choose)(struct wharf_background_queue *background);
+    void (*run)(struct wharf_background_queue *background, struct wharf_list *link);
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wanted;
+    struct wharf_list todo; /* lock, as all below */
+    struct wharf_list done;
+    struct wharf_list *current; /* that the thread is at, in no list; NULL: none */
+    bool stop;
+};
+
+/* Starts the thread; the caller has filled what is above it.  0 or -errno. */
+int wharf_background_queue_start(struct wharf_background_queue *background);
+
+/* Ends it when all that is to do is done; what nobody has taken stays in `done`. */
+void wharf_background_queue_stop(struct wharf_background_queue *background);
+
+void wharf_background_queue_add(struct wharf_background_queue *background, struct wharf_list *link);
+
+/* What was done, one at a time; NULL: no more. */
+struct wharf_list *wharf_background_queue_take(struct wharf_background_queue *background);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_retry.c: chunks that are cut out of their pieces: those with a source or destination in a
+ * client's own GPU memory, when their worker ended, and those that nothing but the GPU is to run,
+ * when they were taken back (gpu_large.c).
+ *
+ * The CPU cannot take them over.  So they are cut out of their pieces, one by one, and wait for the
+ * next worker, and for that to have the memory.  Those of tenants that are suspects then run alone;
+ * the one that a worker ended with, while it ran alone, is not tried again.
+ */
+#include "daemon/base/clock.h"
+#include "daemon/base/list.h"
+#include "daemon/core/core.h"
+#include "daemon/core/piece.h"
+#include "daemon/core/residency.h"
+#include "daemon/core/session.h"
+#include "daemon/gpu/gpu_state.h"
+#include "daemon/placement/gpu_memory.h"
+#include "daemon/placement/gpu_room.h"
+#include "daemon/placement/place_cost.h"
+#include "proto/wharf_job.h"
+
+/* Chunks that are looked at under one hold of the core lock. */
+#define MOST_LOOKS 64
+
+/* ---- cutting pieces ------------------------------------------------------------------------ */
+
+/* One of the piece's chunks as a piece of its own, with its part of what the piece was charged. */
+static struct wharf_piece cut_out(const struct wharf_gpu_piece *gpu_piece, uint32_t at)
+{
+    const struct wharf_piece *whole = &gpu_piece->piece;
+    struct wharf_piece piece = *whole;
+
+    piece.first_chunk += at;
+    piece.n_chunks = 1;
+    piece.estimate_ns = whole->estimate_ns / whole->n_chunks;
+    piece.charged_ns = whole->charged_ns / whole->n_chunks;
+    if (at == 0)
+        piece.charged_ns += whole->charged_ns % whole->n_chunks;
+    return piece;
+}
+
+static struct wharf_gpu_piece *take_free(struct wharf_gpu_backend *backend,
+                                         const struct wharf_piece *piece)
+{
+    struct wharf_gpu_piece *taken =
+        WHARF_LIST_FIRST(&backend->free_pieces, struct wharf_gpu_piece, link);
+
+    wharf_list_remove(&taken->link);
+    taken->piece = *piece;
+    return taken;
+}
+
+void wharf_gpu_retry_keep(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept,
+                          bool is_faulting)
+{
+    if (kept->piece.attempt < kept->piece.job->attempt)
+        kept->piece.attempt = kept->piece.job->attempt;
+    kept->piece.attempt += kept->piece.attempt < UINT8_MAX;
+    kept->is_faulting = is_faulting;
+    struct wharf_piece_span chunk = wharf_piece_span_at(&kept->piece, 0);
+    if (!wharf_regions_need_gpu(chunk.source, chunk.destination)) {
+        wharf_gpu_recovery_requeue(backend, kept);
+        return;
+    }
+    wharf_list_append(&backend->again, &kept->link);
+    backend->flight.n_without_places++;
+}
+
+/* What nothing but the GPU is to run has places there where it holds nobody up. */
+static void keep_for_large(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept,
+                           bool is_faulting)
+{
+    (void)is_faulting;
+    wharf_gpu_large_await(backend, kept);
+}
+
+/* What was taken back for taking too long has none, though the worker called it cancelled. */
+static bool has_result(const struct wharf_gpu_piece *whole, const struct wharf_gpu_item *item)
+{
+    return item->is_done && !wharf_gpu_piece_has_parts(whole) &&
+           (item->outcome.result != WHARF_CANCELLED || whole->piece.job->stopped);
+}
+
+static void cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
+                void (*keep_one)(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept,
+                                 bool is_faulting))
+{
+    const struct wharf_gpu_piece whole = *gpu_piece;
+    struct wharf_job *job = whole.piece.job;
+    uint32_t n_chunks = whole.piece.n_chunks;
+
+    /* Its places are others' from now on: a cancel of its job is not to be passed on to them. */
+    gpu_piece->n_left = 0;
+    /* Now there is a free one for each chunk: not more was handed over (n_free_places). */
+    wharf_list_remove(&gpu_piece->link);
+    wharf_list_append(&backend->free_pieces, &gpu_piece->link);
+    job->n_pieces += n_chunks - 1;
+    job->session->n_pieces += n_chunks - 1;
+    wharf_gpu_end_use(backend, job);
+    /* Parts of one chunk are nothing alone. */
+    for (uint32_t i = n_chunks; i < whole.n_items; i++)
+        wharf_gpu_item_free(backend, &whole, i);
+    for (uint32_t i = 0; i < n_chunks; i++) {
+        const struct wharf_gpu_item item = *wharf_gpu_item_at(backend, whole.first + i);
+        struct wharf_piece piece = cut_out(&whole, i);
+        wharf_gpu_item_free(backend, &whole, i);
+        if (has_result(&whole, &item))
+            wharf_gpu_results_end(backend, take_free(backend, &piece), backend->engine,
+                                  &item.outcome);
+        else
+            keep_one(backend, take_free(backend, &piece), whole.is_faulting);
+    }
+}
+
+void wharf_gpu_retry_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+{
+    backend->flight.n_warp_ns -= gpu_piece->warp_ns;
+    backend->flight.n_nbytes -= gpu_piece->nbytes;
+    cut(backend, gpu_piece, wharf_gpu_retry_keep);
+}
+
+void wharf_gpu_retry_cut_recalled(struct wharf_gpu_backend *backend,
+                                  struct wharf_gpu_piece *gpu_piece)
+{
+    cut(backend, gpu_piece, keep_for_large);
+}
+
+/* ---- trying again -------------------------------------------------------------------------- */
+
+/* What has become of a chunk without being tried again; OK: nothing yet. */
+static uint32_t result_of(const struct wharf_gpu_backend *backend,
+                          const struct wharf_gpu_piece *gpu_piece, uint64_t now_ns)
+{
+    const struct wharf_job *job = gpu_piece->piece.job;
+
+    if (job->stopped)
+        return job->stopped;
+    if (gpu_piece->is_faulting || backend->view->is_lost ||
+        job->session->tenant->gpu_trust.banned_until_ns > now_ns)
+        return WHARF_DEVICE_FAULT;
+    if (backend->state == WHARF_GPU_UP &&
+        wharf_gpu_memory_of_job(job, backend->gpu) == WHARF_GPU_MEMORY_REFUSED)
+        return WHARF_NO_MEMORY;
+    return WHARF_OK;
+}
+
+/* Whether it can be handed over; if not, whether all others have to wait for that. */
+static bool can_try(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *gpu_piece,
+                    bool *ret_others_wait)
+{
+    const struct wharf_job *job = gpu_piece->piece.job;
+    bool is_suspect = job->session->tenant->gpu_trust.n_alone > 0;
+
+    *ret_others_wait = false;
+    if (backend->state != WHARF_GPU_UP || backend->is_alone ||
+        wharf_gpu_memory_of_job(job, backend->gpu) != WHARF_GPU_MEMORY_READY)
+        return false;
+    *ret_others_wait = is_suspect && backend->flight.n_items > 0;
+    return !*ret_others_wait && wharf_gpu_items_find_place(backend);
+}
+
+static void try_again(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
+                      uint64_t now_ns)
+{
+    struct wharf_piece piece = gpu_piece->piece;
+    struct wharf_piece_chunk chunk = wharf_piece_chunk_at(&piece, 0);
+
+    wharf_list_remove(&gpu_piece->link);
+    backend->flight.n_without_places--;
+    wharf_list_append(&backend->free_pieces, &gpu_piece->link);
+    wharf_gpu_items_submit(
+        backend, &piece, 1,
+        wharf_place_warp_ns(backend->gpu, piece.job, chunk.job.in_nbytes, chunk.job.out_avail),
+        now_ns);
+    backend->is_alone = piece.job->session->tenant->gpu_trust.n_alone > 0;
+}
+
+/* Whether no warp of the usual kernel has room for it. */
+static bool is_large(const struct wharf_gpu_backend *backend,
+                     const struct wharf_gpu_piece *gpu_piece)
+{
+    struct wharf_piece_span chunk = wharf_piece_span_at(&gpu_piece->piece, 0);
+    uint64_t most = backend->core->config.gpu_chunk_nbytes;
+
+    return chunk.in_nbytes > most || chunk.out_avail > most;
+}
+
+/* Those are tried again where large chunks are. */
+static void await_place(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+{
+    wharf_list_remove(&gpu_piece->link);
+    backend->flight.n_without_places--;
+    wharf_gpu_large_await(backend, gpu_piece);
+}
+
+bool wharf_gpu_retry_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    const struct wharf_list *last = backend->again.prev;
+    bool is_last = wharf_list_is_empty(&backend->again), others_wait = false;
+
+    for (unsigned n = 0; n < MOST_LOOKS && !is_last && !others_wait; n++) {
+        struct wharf_gpu_piece *gpu_piece =
+            WHARF_LIST_FIRST(&backend->again, struct wharf_gpu_piece, link);
+        uint32_t result = result_of(backend, gpu_piece, now_ns);
+        is_last = &gpu_piece->link == last;
+        if (result != WHARF_OK) {
+            wharf_list_remove(&gpu_piece->link);
+            backend->flight.n_without_places--;
+            wharf_gpu_results_end(backend, gpu_piece, WHARF_ENGINE_AUTO,
+                                  &(struct wharf_outcome){.result = result});
+        } else if (backend->state == WHARF_GPU_UP && is_large(backend, gpu_piece)) {
+            await_place(backend, gpu_piece);
+        } else if (can_try(backend, gpu_piece, &others_wait)) {
+            try_again(backend, gpu_piece, now_ns);
+        } else if (!others_wait) {
+            /* What waits for its memory is not in the way of others. */
+            wharf_gpu_room_want(backend->core, gpu_piece->piece.job, now_ns);
+            wharf_list_rotate(&backend->again);
+        }
+    }
+    return !others_wait;
+}
