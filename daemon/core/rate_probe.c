@@ -5,39 +5,39 @@
 
 #include "daemon/base/clock.h"
 
-/* A window is at least so long, and that of the best policy has so many chunks: if these do not
- * come together it is no flood. */
+/* A window lasts at least WINDOW_NS.  The best policy's window also has LEAST_CHUNKS chunks; if it
+ * does not get them within LONGEST_NS, there is no flood. */
 #define WINDOW_NS (4 * (uint64_t)WHARF_NS_PER_MS)
 #define LEAST_CHUNKS 64u
 #define LONGEST_NS (250 * (uint64_t)WHARF_NS_PER_MS)
-/* What comes back at the beginning of a policy's first window another one has placed: for a quarter
- * of it, or as long as chunks are there, and no longer than this. */
+/* Chunks that return at the start of a new policy's window were placed by the old one.  They do not
+ * count: for a quarter of a window, or for as long as a chunk is in flight, up to the maximum. */
 #define SETTLING_NS (WINDOW_NS / 4)
 #define MOST_SETTLING_NS (10 * WINDOW_NS)
-/* So many chunks are there at a time: with fewer the sooner engine is the better one. */
+/* With fewer chunks in flight than this the faster engine is the better one. */
 #define LEAST_PRESENT 4u
-/* Ways are tried one after the other at first, with so many windows of the best one between; once
- * more after some tens of milliseconds, since at first an engine may meet memory that it has never
- * touched, and some of the clients be on their way; then after twice as long each time, in the end
- * for one part of so many of the time.  So is what was the best one: a moment's noise may have cost
- * it that.  What was poorer by a third is, but for the first time, tried half as often each time,
- * down to 2^MOST_POOR. */
+/* The policies are tried in turn, with FIRST_BETWEEN windows of the best one between two trials.
+ * The second trial comes after some tens of milliseconds, because at first an engine may meet
+ * memory that it never touched, while some clients have not begun.  Each later trial waits twice as
+ * long, until trials take a fixed small part of the time.  A policy that was the best one before is
+ * treated alike, since a moment's noise may have displaced it.  A policy that is poorer by a third
+ * is tried half as often each time, down to 2^-MOST_POOR. */
 #define FIRST_BETWEEN 2u
 #define SECOND_BETWEEN 8u
 #define KNOWN_WELL 3u
-/* Threads that have slept for long, and processors of a virtual machine, take milliseconds until
- * they are what they will be: while the second half of a window passes more than the first one by
- * this part, a policy that is tried has another one, so often at most. */
+/* Threads that slept, and a virtual machine's processors, take milliseconds to reach their speed.
+ * While the second half of a trial's window passes more than the first by one part in RISING_PART,
+ * the trial gets another window, at most MOST_RISES times. */
 #define RISING_PART 8u
 #define MOST_RISES 3u
 #define MOST_POOR 3u
-/* Where too few chunks came back to know anything, as while memory gets ready for the GPU, it is
- * tried again, each time after twice as long, 2^MOST_UNKNOWN times in the end. */
+/* A trial in which too few chunks returned says nothing, as while memory is pinned for the GPU.  It
+ * is repeated, each time after twice as long, up to 2^MOST_UNKNOWN times. */
 #define MOST_UNKNOWN 5u
-/* What the CPU could pass is known by the few chunks that it had of late, which in a flood by the
- * GPU met memory that it had never touched: it may be so many times as much. */
+/* The CPU's rate is known from the few chunks it had lately.  In a flood by the GPU those met
+ * memory that the CPU never touched, so the true rate may be higher by this factor. */
 #define CPU_TIMES 4u
-/* Another policy has to pass more by one part of so many. */
+/* Another policy wins if it passes more by one part in BETTER_PART. */
 #define BETTER_PART 24u
 
 static void begin_count(struct wharf_rate_probe *probe)
@@ -59,7 +59,7 @@ static void begin_window(struct wharf_rate_probe *probe, uint64_t now_ns, uint8_
     begin_count(probe);
 }
 
-/* No flood, or none any more: nothing of what was learnt is to be trusted in the next one. */
+/* The flood is over.  What was learnt in it does not hold for the next one. */
 static void begin_anew(struct wharf_rate_probe *probe, uint64_t now_ns)
 {
     memset(probe, 0, sizeof(*probe));
@@ -71,20 +71,19 @@ static bool passes_more(uint32_t rate, uint32_t than)
     return rate > than + than / BETTER_PART;
 }
 
-/* Of those that were there at a time, all have gone this way, or enough. */
+/* Enough chunks returned to trust the rate: LEAST_CHUNKS, or as many as are in flight. */
 static bool is_known(const struct wharf_rate_probe *probe)
 {
     return probe->n_chunks >= LEAST_CHUNKS || probe->n_chunks >= probe->n_present;
 }
 
-/* Another policy than the best was tried. */
+/* Takes in the rate of a trial: of a policy other than the best one. */
 static void judge(struct wharf_rate_probe *probe, uint32_t rate)
 {
     uint8_t *n_known = &probe->n_known[probe->policy], *n_poor = &probe->n_poor[probe->policy];
     uint32_t best = probe->rates[probe->best];
     bool is_better = passes_more(rate, best);
 
-    /* What it did of late counts most where it is judged by it. */
     probe->rates[probe->policy] = rate;
     if (!is_better && !is_known(probe)) {
         probe->rates[probe->policy] = 0;
@@ -110,7 +109,7 @@ static uint32_t rate_of(uint64_t nbytes, uint64_t ns)
     return passed < UINT32_MAX ? (uint32_t)passed : UINT32_MAX;
 }
 
-/* Whether a policy that is not the better one, as it seems, may be on the way to that. */
+/* Whether the rate of a trial that loses so far is still rising. */
 static bool is_rising(const struct wharf_rate_probe *probe, uint64_t now_ns)
 {
     uint64_t first_ns = probe->half_ns - probe->counted_ns;
@@ -147,15 +146,16 @@ static bool is_due(const struct wharf_rate_probe *probe, uint8_t policy)
         return probe->quiet_ns >= FIRST_BETWEEN * WINDOW_NS;
     if (!probe->rates[policy])
         return probe->quiet_ns >= FIRST_BETWEEN * each_ns << probe->n_poor[policy];
-    /* The best one is not any more what it was. */
+    /* The best policy has become slower than this one was. */
     if (passes_more(probe->rates[policy], probe->rates[probe->best]))
         return true;
     uint64_t n_between = SECOND_BETWEEN << (probe->n_known[policy] - 1);
     return probe->quiet_ns >= n_between * each_ns << probe->n_poor[policy];
 }
 
-/* The policy of the next window: mostly the best one.  This one took so long, with settling. */
-static uint8_t next_way(struct wharf_rate_probe *probe, uint64_t took_ns, bool may_try)
+/* The policy of the next window, mostly the best one.  took_ns: length of the window that ends,
+ * settling included. */
+static uint8_t next_policy(struct wharf_rate_probe *probe, uint64_t took_ns, bool may_try)
 {
     if (probe->policy != probe->best) {
         probe->tried_ns = took_ns;
@@ -176,7 +176,7 @@ static uint8_t next_way(struct wharf_rate_probe *probe, uint64_t took_ns, bool m
 void wharf_rate_probe_count(struct wharf_rate_probe *probe, uint64_t now_ns, uint32_t n_chunks,
                             uint64_t nbytes, uint64_t present_ns, bool may_try, uint64_t cpu_rate)
 {
-    /* Who ends a chunk looks at the clock before he has the lock. */
+    /* Callers read the clock before they take the lock. */
     if (now_ns < probe->begun_ns)
         now_ns = probe->begun_ns;
     bool is_tried = probe->policy != probe->best;
@@ -211,5 +211,5 @@ void wharf_rate_probe_count(struct wharf_rate_probe *probe, uint64_t now_ns, uin
     }
     uint64_t settling_ns = probe->present_ns / probe->n_chunks;
     learn(probe, took_ns);
-    begin_window(probe, now_ns, next_way(probe, now_ns - probe->begun_ns, may_try), settling_ns);
+    begin_window(probe, now_ns, next_policy(probe, now_ns - probe->begun_ns, may_try), settling_ns);
 }
