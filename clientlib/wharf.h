@@ -664,8 +664,9 @@ int wharf_decompress(struct wharf *wharf, const struct wharf_job *job,
  *   WHARF_OUTPUT_TOO_SMALL OUTPUT_FULL: the stream does not fit.  One that is as large as
  *                          wharf_compress_bound says is never too small.
  *   WHARF_BAD_DATA         NOT_ENCODABLE: the codec has no stream for that source, which is no
- * whole number of the parameter's units, holds a value that is none of its, or is larger than a
- * stream can be. WHARF_OK               in_nbytes is the source's size, out_nbytes the stream's.
+ *                          whole number of the parameter's units, holds a value that is none of
+ *                          its, or is larger than a stream can be.
+ *   WHARF_OK               in_nbytes is the source's size, out_nbytes the stream's.
  * and, in both cases, WHARF_NO_MEMORY; a daemon's job also those of wharf_decompress that are about
  * daemons.
  */

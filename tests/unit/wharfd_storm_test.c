@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many client processes under load, while clients and the daemon are killed at random moments:
+ * Sixteen client processes under load, while clients and the daemon are killed at random moments:
  * every job that a living client has submitted comes back once, with the right outcome and bytes.
  */
 #include <criterion/criterion.h>
@@ -21,15 +21,8 @@
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 
-/* Under the thread sanitizer sixteen take minutes, and show no more races than six. */
-#ifdef __SANITIZE_THREAD__
-enum { N_CLIENTS = 6 };
-#else
-enum { N_CLIENTS = 16 };
-#endif
-
 /* A job that eight daemons had in their hands when they died is given up: fewer are killed. */
-enum { N_DAEMON_KILLS = 6, N_CLIENT_KILLS = 10 };
+enum { N_CLIENTS = 16, N_DAEMON_KILLS = 6, N_CLIENT_KILLS = 10 };
 
 /* What all processes share. */
 static struct {
