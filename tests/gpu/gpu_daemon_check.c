@@ -246,7 +246,7 @@ static void tick(const struct test_storm *storm)
  * run beside this one: there it only says that nobody waits for a client's patience to end. */
 static uint64_t most_gap_ms(void)
 {
-    return is_simt() ? 120000 : 500;
+    return is_simt() ? 90000 : 500;
 }
 
 void gpu_daemon_check_kills(const struct test_chunks *chunks, int kills_daemons, uint64_t n_jobs)
