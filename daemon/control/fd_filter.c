@@ -130,7 +130,7 @@ static bool is_barred(const struct wharf_fd_filter *filter,
     const struct wharf_tenant *tenant = connection->tenant;
 
     wharf_core_enter(core);
-    bool result = tenant->n_hung_gates >= WHARF_FD_FILTER_MOST_HUNG ||
+    bool result = tenant->n_hung_filters >= WHARF_FD_FILTER_MOST_HUNG ||
                   (tenant->n_gate_hangs >= WHARF_FD_FILTER_MOST_HUNG &&
                    wharf_now_ns() - tenant->fd_filter_hang_ns < barred_ns(filter));
     wharf_core_leave(core);
@@ -158,7 +158,7 @@ static void count_hang(const struct wharf_fd_filter *filter, struct wharf_tenant
         tenant->n_gate_hangs = 0;
     tenant->n_gate_hangs++;
     tenant->fd_filter_hang_ns = now_ns;
-    tenant->n_hung_gates++;
+    tenant->n_hung_filters++;
 }
 
 /* It hangs in what the client sent: another one takes its place.  It stays a debt of the tenant's

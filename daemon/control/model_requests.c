@@ -18,7 +18,7 @@
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/session_end.h"
 #include "daemon/placement/gpu_memory.h"
-#include "daemon/schedule/aside.h"
+#include "daemon/schedule/unqueued_work.h"
 #include "encoders/codec.h"
 
 /* ---- registering --------------------------------------------------------------------------- */
@@ -166,7 +166,7 @@ static void take_made(struct wharf_server *server, const struct wharf_model_made
 
     wharf_core_enter(&server->core);
     if (connection)
-        wharf_core_charge_aside(&server->core, connection->session, made->used_ns);
+        wharf_core_charge_unqueued(&server->core, connection->session, made->used_ns);
     wharf_tenant_give_back(made->order.tenant, &made->order.use);
     wharf_core_leave(&server->core);
     if (!connection)

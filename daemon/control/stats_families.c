@@ -74,7 +74,7 @@ void wharf_stats_copy_tenant(const struct wharf_tenant *tenant, struct wharf_sta
     ret_row->used = tenant->used;
     ret_row->quota = tenant->quota;
     ret_row->pinned_nbytes = tenant->gpu_pins.pinned_nbytes;
-    ret_row->n_hung_gates = tenant->n_hung_gates;
+    ret_row->n_hung_filters = tenant->n_hung_filters;
     ret_row->stats = tenant->stats;
 }
 
@@ -82,7 +82,7 @@ void wharf_stats_add_tenant(const struct wharf_tenant *tenant, struct wharf_stat
 {
     wharf_use_add(&all->used, &tenant->used);
     all->pinned_nbytes += tenant->gpu_pins.pinned_nbytes;
-    all->n_hung_gates += tenant->n_hung_gates;
+    all->n_hung_filters += tenant->n_hung_filters;
     wharf_tenant_stats_add(&all->stats, &tenant->stats);
 }
 
@@ -456,7 +456,7 @@ static void add_info(struct wharf_stats_page *page, const struct group *group)
           row->stats.n_evicted)                                                                    \
     VALUE(queue_entries, GAUGE, TENANT, "Entries of all queues.", row->used.n_jobs)                \
     VALUE(hung_gates, GAUGE, TENANT, "Processes of the daemon that hang on descriptors.",          \
-          row->n_hung_gates)                                                                       \
+          row->n_hung_filters)                                                                     \
     VALUE(connections_total, COUNTER, TENANT, "Connections accepted.", row->stats.n_connections)   \
     VALUE(sessions_total, COUNTER, TENANT, "Queues opened.", row->stats.n_sessions)                \
     GROUP(refused_total, COUNTER, TENANT, "Connections, requests and jobs refused by this limit.", \

@@ -54,7 +54,7 @@ struct wharf_stats_row {
     struct wharf_use used;
     struct wharf_quota quota; /* not of all together */
     uint64_t pinned_nbytes;
-    uint64_t n_hung_gates;
+    uint64_t n_hung_filters;
     struct wharf_tenant_stats stats;
 };
 

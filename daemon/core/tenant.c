@@ -79,7 +79,7 @@ static void wake(struct wharf_tenant *tenant)
 
 static bool is_used(const struct wharf_tenant *tenant)
 {
-    return !wharf_use_is_nothing(&tenant->used) || tenant->n_hung_gates > 0 ||
+    return !wharf_use_is_nothing(&tenant->used) || tenant->n_hung_filters > 0 ||
            tenant->n_references > 0;
 }
 
@@ -115,7 +115,7 @@ struct wharf_fair_party *wharf_tenant_party(struct wharf_tenant *tenant)
 
 void wharf_tenant_forget_hang(struct wharf_tenant *tenant)
 {
-    tenant->n_hung_gates--;
+    tenant->n_hung_filters--;
     rest(tenant);
 }
 

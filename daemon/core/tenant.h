@@ -76,7 +76,7 @@ struct wharf_tenant {
     struct wharf_use used;
     struct wharf_totals *totals; /* of all tenants */
     bool has_reservation;        /* of the minimum of every total: totals.h */
-    uint32_t n_hung_gates;       /* processes that its descriptors have hung */
+    uint32_t n_hung_filters;     /* processes that its descriptors have hung */
     uint32_t n_gate_hangs;       /* how often they did of late */
     uint64_t fd_filter_hang_ns;  /* when they last did */
     uint32_t n_hung_files;       /* processes for files that its files hang; loop thread */

@@ -14,7 +14,7 @@
 #include "daemon/core/session.h"
 #include "daemon/placement/place.h"
 #include "daemon/placement/place_cost.h"
-#include "daemon/schedule/aside.h"
+#include "daemon/schedule/unqueued_work.h"
 #include "encoders/codec.h"
 #include "encoders/encode_job.h"
 #include "proto/wharf_job.h"
@@ -344,7 +344,7 @@ static void complete_at_once(struct wharf_core *core, struct wharf_session *sess
         .reason = (uint16_t)reason,
     };
 
-    wharf_core_charge_aside(core, session, WHARF_FRONT_ASIDE_NS);
+    wharf_core_charge_unqueued(core, session, WHARF_UNQUEUED_NS);
     session->tenant->stats.engines[WHARF_ENGINE_AUTO].n_jobs[completion.result]++;
     wharf_core_complete(core, session, &completion);
 }
@@ -405,8 +405,8 @@ bool wharf_core_enqueue(struct wharf_core *core, struct wharf_session *session,
             .user_data = submission->src_offset,
             .own_user_data = submission->user_data,
         };
-        wharf_core_charge_aside(core, session,
-                                WHARF_FRONT_ASIDE_NS + session->ring.n_entries * LOOK_NS);
+        wharf_core_charge_unqueued(core, session,
+                                   WHARF_UNQUEUED_NS + session->ring.n_entries * LOOK_NS);
         return false;
     }
     struct wharf_job *job = job_take(session, submission, now_ns);

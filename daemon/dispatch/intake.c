@@ -12,7 +12,7 @@
 #include "daemon/dispatch/job_stop.h"
 #include "daemon/placement/place.h"
 #include "daemon/placement/place_pick.h"
-#include "daemon/schedule/aside.h"
+#include "daemon/schedule/unqueued_work.h"
 
 /* What is done at most under one hold of the lock: each is some tens of nanoseconds to a
  * microsecond. */
@@ -88,7 +88,7 @@ static uint32_t take(struct wharf_core *core, struct wharf_session *session, uin
         if (r == 0)
             break;
         bool is_job = wharf_core_enqueue(core, session, &submission, now_ns);
-        uint32_t price = !is_job && wharf_core_has_plenty(core) ? WHARF_FRONT_ASIDE_PRICE : 1;
+        uint32_t price = !is_job && wharf_core_has_plenty(core) ? WHARF_UNQUEUED_PRICE : 1;
         left -= left < price ? left : price;
     }
     if (left < for_new) {

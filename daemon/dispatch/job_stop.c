@@ -10,7 +10,7 @@
 #include "daemon/core/session.h"
 #include "daemon/dispatch/job_pieces.h"
 #include "daemon/placement/place.h"
-#include "daemon/schedule/aside.h"
+#include "daemon/schedule/unqueued_work.h"
 #include "proto/wharf_job.h"
 
 /* What is left of a batch costs next to nothing: it need not wait for its turn. */
@@ -35,8 +35,8 @@ void wharf_core_stop_job(struct wharf_core *core, struct wharf_job *job, uint32_
         return;
     if (job->state == WHARF_JOB_QUEUED) {
         wharf_core_unqueue(core, job);
-        wharf_core_charge_aside(core, job->session, WHARF_FRONT_UNBEGUN_NS);
-        job->session->n_owed += WHARF_FRONT_ASIDE_PRICE - 1;
+        wharf_core_charge_unqueued(core, job->session, WHARF_UNBEGUN_NS);
+        job->session->n_owed += WHARF_UNQUEUED_PRICE - 1;
         wharf_core_complete_job(core, job, &end);
     } else if (!job->stopped) {
         __atomic_store_n(&job->stopped, (uint8_t)result, __ATOMIC_RELAXED);

@@ -329,8 +329,8 @@ void wharf_sched_charge_normal(struct wharf_sched *sched, struct wharf_session *
     charge_lane(sched, session, WHARF_LANE_NORMAL, used_ns);
 }
 
-void wharf_sched_charge_aside(struct wharf_sched *sched, struct wharf_session *session,
-                              int64_t used_ns)
+void wharf_sched_charge_unqueued(struct wharf_sched *sched, struct wharf_session *session,
+                                 int64_t used_ns)
 {
     const struct wharf_turn *turn =
         &of_tenant(sched, session->tenant)->lane[WHARF_LANE_NORMAL].turn;

@@ -75,8 +75,8 @@ void wharf_sched_charge_normal(struct wharf_sched *sched, struct wharf_session *
 
 /* Likewise for what was done for a session without being queued; of that a tenant owes some quanta
  * at most. */
-void wharf_sched_charge_aside(struct wharf_sched *sched, struct wharf_session *session,
-                              int64_t used_ns);
+void wharf_sched_charge_unqueued(struct wharf_sched *sched, struct wharf_session *session,
+                                 int64_t used_ns);
 
 /* Takes the tenant out of all turns, without its jobs; or puts it in again. */
 void wharf_sched_suspend(struct wharf_sched *sched, struct wharf_tenant *tenant);

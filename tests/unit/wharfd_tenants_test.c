@@ -95,7 +95,7 @@ Test(wharfd_tenants, tenants_with_something_are_kept, .init = set_up, .fini = te
     }
     cr_assert_eq(wharf_tenant_charge(tenants[0], &use, NULL), 0);
     wharf_tenant_ref(tenants[1]);
-    tenants[2]->n_hung_gates = 1;
+    tenants[2]->n_hung_filters = 1;
     for (unsigned i = 0; i < 3; i++)
         wharf_tenant_unref(tenants[i]);
     tidy(wharf_now_ns() + 3600 * S);
