@@ -331,7 +331,7 @@ static void finish(struct wharf_file_process *process)
     int r = taking.answer.error ? taking.answer.error : add_region(connection, &taking, &text);
 
     if (r == -ETIME) {
-        wharf_connection_part_from_stuck(connection);
+        wharf_connection_part_from_blocked(connection);
         return;
     }
     if (r < 0) {

@@ -92,7 +92,7 @@ void wharf_request_removed(struct wharf_connection *connection, uint32_t id, int
         wharf_request_refuse(connection, id, EBUSY, "jobs in flight use %s %u", what,
                              (unsigned)number);
     else if (r == -ETIME)
-        wharf_connection_part_from_stuck(connection);
+        wharf_connection_part_from_blocked(connection);
     else
         wharf_request_done(connection, id);
 }
@@ -233,7 +233,7 @@ void wharf_request_decided(struct wharf_connection *connection)
     if (!region)
         return;
     if (wharf_core_enter_alone(core, session) < 0) {
-        wharf_connection_part_from_stuck(connection);
+        wharf_connection_part_from_blocked(connection);
         return;
     }
     int error = decide_gpu_region(core, session, region, text, sizeof(text));
@@ -271,7 +271,7 @@ void wharf_request_register(struct wharf_connection *connection, uint32_t id,
             : is_gpu ? add_gpu_region(connection, memory, fd, &text)
                      : add_region(connection, memory, fd, &text);
     if (r == -ETIME) {
-        wharf_connection_part_from_stuck(connection);
+        wharf_connection_part_from_blocked(connection);
     } else if (r < 0) {
         if (!text)
             text = is_gpu ? gpu_error_text(r) : wharf_memory_error_text(r);

@@ -175,7 +175,7 @@ static void take_made(struct wharf_server *server, const struct wharf_model_made
     if (r == 0)
         wharf_request_done(connection, made->order.request);
     else if (r == -ETIME)
-        wharf_connection_part_from_stuck(connection);
+        wharf_connection_part_from_blocked(connection);
     else if (r == -EBADMSG)
         wharf_request_refuse(connection, made->order.request, EBADMSG, "model %u is no model: %s",
                              (unsigned)made->order.number, wharf_reason_string(made->reason));

@@ -23,7 +23,7 @@ void wharf_model_take_made(struct wharf_server *server);
 /* ---- what a session has -------------------------------------------------------------------- */
 
 /* Gives a session what was made, in a place that is free.  0, or -ETIME: a worker has the session
- * and is stuck in its memory, so that nothing of it can be changed. */
+ * and is blocked in its memory, so that nothing of it can be changed. */
 int wharf_model_enter(struct wharf_core *core, struct wharf_session *session,
                       const struct wharf_model_made *made);
 

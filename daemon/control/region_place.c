@@ -12,7 +12,7 @@
 #include "daemon/dispatch/session_end.h"
 #include "daemon/placement/gpu_memory.h"
 
-void wharf_connection_part_from_stuck(struct wharf_connection *connection)
+void wharf_connection_part_from_blocked(struct wharf_connection *connection)
 {
     wharf_connection_part(connection, "its memory keeps the daemon waiting: connect again");
 }

@@ -29,11 +29,11 @@ struct wharf_loop;
  * anything long. */
 struct wharf_worker_counts {
     uint32_t n_workers;
-    uint32_t n_awake; /* looking, or called and soon looking */
-    uint32_t n_short; /* doing something that is not estimated to be long */
-    uint32_t n_long;  /* doing something that is */
-    uint32_t n_brief; /* of the short ones, those that look at the rings within some 100 us */
-    uint32_t n_stuck; /* of the long ones, those blocked in a client's memory */
+    uint32_t n_awake;   /* looking, or called and soon looking */
+    uint32_t n_short;   /* doing something that is not estimated to be long */
+    uint32_t n_long;    /* doing something that is */
+    uint32_t n_brief;   /* of the short ones, those that look at the rings within some 100 us */
+    uint32_t n_blocked; /* of the long ones, those blocked in a client's memory */
     uint32_t n_sleeping;
     uint64_t n_shared_chunks; /* that several workers could decode together */
     uint64_t n_shared_ranges; /* in so many ranges of parts */
@@ -82,10 +82,10 @@ struct wharf_core {
     struct wharf_list shares; /* share.h: chunks that idle workers can help with */
     struct wharf_list events; /* sessions that the loop thread has to look at */
     struct wharf_sched sched[WHARF_N_POOLS];
-    struct wharf_list suspended;                /* tenants whose jobs are not begun for a while */
-    char newly_stuck[WHARF_CONFIG_NAME_NBYTES]; /* a tenant that the loop thread has to name; or ""
-                                                 */
-    bool is_watched_over;        /* the loop thread looks whether workers are stuck */
+    struct wharf_list suspended; /* tenants whose jobs are not begun for a while */
+    /* A tenant that the loop thread has to name in the log; or "". */
+    char newly_blocked[WHARF_CONFIG_NAME_NBYTES];
+    bool is_watched_over;        /* the loop thread looks whether workers are blocked */
     uint32_t n_waiting;          /* jobs that wait for memory, or are due */
     struct wharf_list due;       /* sessions with jobs that may have to wait no longer */
     int64_t cpu_lead_ns;         /* what pool ANY has had more of the CPU than its own one */
@@ -98,7 +98,7 @@ struct wharf_core {
 
     struct wharf_worker_counts workers;
     struct wharf_idle_work idle_work;
-    bool is_short_of_workers; /* all spare workers stand in for stuck ones; read atomically */
+    bool is_short_of_workers; /* all spare workers replace blocked ones; read atomically */
     bool nothing_fits;        /* what is queued cannot be begun now */
 
     /* Looked at without the lock all the time, so on a cache line of their own. */

@@ -34,7 +34,7 @@ struct wharf_lease {
     uint64_t wake_kinds; /* how the client is to be woken (WHARF_WAIT_*); 0: not */
     uint64_t wake_by_ns;
     uint64_t charged_ns; /* to begin with */
-    bool is_stuck;       /* its worker is, in memory of the client; core lock */
+    bool is_blocked;     /* its worker is, in memory of the client; core lock */
     bool has_taken;
     bool is_broken;                  /* the client broke the order of indices */
     bool has_other;                  /* the next submission is not for a lease */

@@ -85,8 +85,8 @@ struct wharf_tenant {
     uint32_t n_gpu_leaving;     /* pieces of memory that GPUs are to let go of */
     uint32_t n_gpu_items;       /* that workers of GPUs have of its jobs */
     uint64_t not_here_until_ns; /* its chunks are not the loop thread's (cpu_here.h) */
-    uint32_t n_stuck;           /* workers blocked in its memory */
-    uint64_t stuck_since_ns;    /* since when it does, or did */
+    uint32_t n_blocked;         /* workers blocked in its memory */
+    uint64_t blocked_since_ns;  /* since when it does, or did */
     uint64_t suspended_until_ns;
     bool is_suspended;                     /* its jobs are not begun */
     struct wharf_list suspended_link;      /* in the core's list, then */

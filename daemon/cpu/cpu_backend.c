@@ -15,14 +15,14 @@
 #include "daemon/cpu/cpu_state.h"
 #include "daemon/dispatch/core_lock.h"
 
-static void *call_stand_in(struct wharf_cpu_backend *backend)
+static void *call_spare(struct wharf_cpu_backend *backend)
 {
-    struct wharf_cpu_worker *worker = backend->stand_in;
+    struct wharf_cpu_worker *worker = backend->spare;
 
     if (!worker)
         return NULL;
-    backend->stand_in = worker->next_sleeper;
-    backend->n_standing_in++;
+    backend->spare = worker->next_sleeper;
+    backend->n_spares_at_work++;
     backend->core->workers.n_workers++;
     backend->core->workers.n_awake++;
     return worker;
@@ -34,8 +34,8 @@ static void *call(struct wharf_backend *base)
     struct wharf_cpu_worker *worker = backend->sleeper;
 
     if (!worker)
-        return backend->n_standing_in < backend->core->workers.n_stuck ? call_stand_in(backend)
-                                                                       : NULL;
+        return backend->n_spares_at_work < backend->core->workers.n_blocked ? call_spare(backend)
+                                                                            : NULL;
     backend->sleeper = worker->next_sleeper;
     backend->core->workers.n_sleeping--;
     backend->core->workers.n_awake++;
@@ -54,12 +54,12 @@ static uint64_t busy_since(const struct wharf_backend *base)
     const struct wharf_cpu_backend *backend = (const struct wharf_cpu_backend *)base;
     uint64_t earliest_ns = WHARF_NEVER;
 
-    /* One that is stuck is not missed while another one stands in for it. */
-    bool is_missed = backend->core->workers.n_stuck >= backend->n_threads / 2;
+    /* One that is blocked is not missed while another one stands in for it. */
+    bool is_missed = backend->core->workers.n_blocked >= backend->n_threads / 2;
 
     for (uint32_t i = 0; i < backend->n_threads; i++) {
         const struct wharf_cpu_worker *worker = &backend->workers[i];
-        if (worker->busy_since_ns < earliest_ns && (is_missed || !worker->is_stuck))
+        if (worker->busy_since_ns < earliest_ns && (is_missed || !worker->is_blocked))
             earliest_ns = worker->busy_since_ns;
     }
     return earliest_ns;
@@ -77,7 +77,7 @@ static void stop(struct wharf_backend *base)
         backend->stop = true;
         sleeper = call(base);
         if (!sleeper)
-            sleeper = call_stand_in(backend);
+            sleeper = call_spare(backend);
         wharf_core_leave(backend->core);
         if (sleeper)
             wake(sleeper);
@@ -133,7 +133,7 @@ static int start(struct wharf_core *core, const struct wharf_config *config)
     backend->n_threads = 2 * n_workers;
     for (uint32_t i = 0; i < backend->n_threads; i++) {
         backend->workers[i].backend = backend;
-        backend->workers[i].is_stand_in = i >= n_workers;
+        backend->workers[i].is_spare = i >= n_workers;
         backend->workers[i].busy_since_ns = WHARF_NEVER;
         sem_init(&backend->workers[i].called, 0, 0);
     }

@@ -56,7 +56,7 @@ static void end_work(struct running *running)
  * is. */
 static void leave_out(struct wharf_cpu_worker *worker, struct wharf_piece *piece, uint64_t now_ns)
 {
-    if (!__atomic_load_n(&worker->is_stuck, __ATOMIC_RELAXED))
+    if (!__atomic_load_n(&worker->is_blocked, __ATOMIC_RELAXED))
         wharf_cpu_time_leave_out(&worker->time, piece, now_ns);
 }
 

@@ -36,15 +36,15 @@ struct wharf_cpu_worker {
     struct wharf_cpu_time time;
     uint32_t n_given_way; /* the core's n_urgent_wakes when it last did */
     pid_t tid;
-    bool is_stand_in;
-    bool is_stuck;                         /* written under the core lock, atomically */
+    bool is_spare;
+    bool is_blocked;                       /* written under the core lock, atomically */
     struct wharf_cpu_worker *next_sleeper; /* core lock, as all below */
     uint64_t busy_since_ns;                /* it has not looked around since */
     uint64_t suspect_since_ns;             /* it was seen waiting, later than that */
     struct wharf_tenant *tenant;           /* whose piece it has; while it is busy */
     bool counts_long;                      /* it is one of n_long, else of n_short */
     bool counts_brief;
-    bool waits_for_helpers; /* which can be stuck themselves */
+    bool waits_for_helpers; /* which can be blocked themselves */
     bool waits_for_file;    /* written atomically, without the lock */
 };
 
@@ -53,11 +53,11 @@ struct wharf_cpu_backend {
     struct wharf_core *core;
     cpu_set_t cpus;
     int nice;
-    bool stop;                         /* core lock */
-    struct wharf_cpu_worker *sleeper;  /* that went to sleep last, whose caches are warmest */
-    struct wharf_cpu_worker *stand_in; /* one that nobody needs at present, and so on */
-    uint32_t n_standing_in;            /* those that somebody does */
-    uint32_t n_threads;                /* workers and stand-ins */
+    bool stop;                        /* core lock */
+    struct wharf_cpu_worker *sleeper; /* that went to sleep last, whose caches are warmest */
+    struct wharf_cpu_worker *spare;   /* one that nobody needs at present, and so on */
+    uint32_t n_spares_at_work;        /* those that somebody does */
+    uint32_t n_threads;               /* workers and stand-ins */
     struct wharf_cpu_worker workers[];
 };
 
@@ -75,7 +75,7 @@ uint64_t wharf_cpu_begin(struct wharf_cpu_worker *worker, struct wharf_tenant *t
                          bool is_brief);
 void wharf_cpu_end(struct wharf_cpu_worker *worker);
 
-/* ---- cpu_stuck.c: workers whom a client's memory keeps waiting; under the core lock -----------
+/* ---- cpu_blocked.c: workers whom a client's memory keeps waiting; under the core lock -----------
  */
 
 /* Of struct wharf_backend_ops. */

@@ -27,7 +27,7 @@
 /* While all other workers are busy with long pieces, this one stays free for short ones. */
 static uint64_t most_ns(const struct wharf_core *core)
 {
-    if (core->workers.n_workers > core->workers.n_stuck + 1 &&
+    if (core->workers.n_workers > core->workers.n_blocked + 1 &&
         core->workers.n_long + 1 == core->workers.n_workers)
         return core->config.long_ns;
     return WHARF_NEVER;
@@ -135,8 +135,8 @@ static void stand_by(struct wharf_cpu_worker *worker)
 {
     struct wharf_cpu_backend *backend = worker->backend;
 
-    worker->next_sleeper = backend->stand_in;
-    backend->stand_in = worker;
+    worker->next_sleeper = backend->spare;
+    backend->spare = worker;
     wharf_core_leave(backend->core);
     while (sem_wait(&worker->called) < 0)
         ;
@@ -147,7 +147,7 @@ static void retire(struct wharf_cpu_worker *worker)
 {
     struct wharf_cpu_backend *backend = worker->backend;
 
-    backend->n_standing_in--;
+    backend->n_spares_at_work--;
     backend->core->workers.n_workers--;
     backend->core->workers.n_awake--;
     stand_by(worker);
@@ -159,9 +159,9 @@ static bool begin(struct wharf_cpu_worker *worker)
     struct wharf_cpu_backend *backend = worker->backend;
 
     wharf_core_enter(backend->core);
-    if (!worker->is_stand_in) {
+    if (!worker->is_spare) {
         backend->core->workers.n_awake++;
-        /* As whoever calls one: from now on it may get stuck. */
+        /* As whoever calls one: from now on it may block. */
         backend->core->wake_loop = true;
         return true;
     }
@@ -221,7 +221,7 @@ void *wharf_cpu_worker_run(void *data)
             n_looks = 0;
         if (backend->stop)
             break;
-        if (worker->is_stand_in && backend->n_standing_in > core->workers.n_stuck) {
+        if (worker->is_spare && backend->n_spares_at_work > core->workers.n_blocked) {
             retire(worker);
         } else if (serve(worker, n_looks > 0)) {
             n_looks = 0;
@@ -233,7 +233,7 @@ void *wharf_cpu_worker_run(void *data)
             crowded = pause_briefly(++n_looks);
             wharf_core_enter(core);
         } else {
-            if (worker->is_stand_in)
+            if (worker->is_spare)
                 retire(worker);
             else
                 sleep_until_called(worker);

@@ -153,7 +153,7 @@ void wharf_core_leave(struct wharf_core *core)
 
 /* Once for each time that a tenant's memory keeps somebody waiting.  Without the lock, since it may
  * take a while. */
-static void tell_stuck(const char *tenant_name)
+static void tell_blocked(const char *tenant_name)
 {
     wharf_log_client(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant_name},
                      "memory or a file of a client keeps a worker waiting");
@@ -161,7 +161,7 @@ static void tell_stuck(const char *tenant_name)
 
 uint64_t wharf_core_serve(struct wharf_core *core)
 {
-    char stuck[WHARF_CONFIG_NAME_NBYTES];
+    char blocked[WHARF_CONFIG_NAME_NBYTES];
 
     wharf_core_enter(core);
     wharf_core_poll_rings(core);
@@ -170,11 +170,11 @@ uint64_t wharf_core_serve(struct wharf_core *core)
     if (core->deadlines.root && core->deadlines.root->key < next_ns)
         next_ns = core->deadlines.root->key;
     core->loop_wakes_at_ns = next_ns;
-    memcpy(stuck, core->newly_stuck, sizeof(stuck));
-    core->newly_stuck[0] = 0;
+    memcpy(blocked, core->newly_blocked, sizeof(blocked));
+    core->newly_blocked[0] = 0;
     wharf_core_leave(core);
-    if (stuck[0])
-        tell_stuck(stuck);
+    if (blocked[0])
+        tell_blocked(blocked);
     return next_ns;
 }
 

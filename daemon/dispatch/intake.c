@@ -55,7 +55,7 @@ static void learn_gap(struct wharf_core *core, struct wharf_session *session, ui
         session->activity.watch_ns = most_ns;
 }
 
-/* Jobs that ended before they were begun were work aside, as it turned out: what the session has
+/* Jobs that ended before they were begun turned out to be unqueued work: what the session has
  * got for less is part of what it gets now.  Returns how much of `budget` that is. */
 static uint32_t pay(const struct wharf_core *core, struct wharf_session *session, uint32_t budget)
 {
@@ -193,7 +193,7 @@ bool wharf_core_call_worker(struct wharf_core *core)
     if (!called)
         return false;
     core->called[core->n_called++] = called;
-    /* From now on it may get stuck. */
+    /* From now on it may block. */
     if (!core->is_watched_over)
         core->wake_loop = true;
     return true;

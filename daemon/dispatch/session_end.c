@@ -53,7 +53,7 @@ void wharf_core_revoke_session(struct wharf_core *core, struct wharf_session *se
 bool wharf_core_recall(struct wharf_core *core, struct wharf_session *session)
 {
     session->n_recalls++;
-    while (session->lease && !session->lease->is_stuck) {
+    while (session->lease && !session->lease->is_blocked) {
         wharf_lease_revoke(session->lease);
         wharf_core_leave(core);
         sched_yield();
@@ -96,7 +96,7 @@ static struct wharf_session *first_leased(const struct wharf_core *core,
     WHARF_LIST_FOR(link, &core->leases)
     {
         struct wharf_lease *lease = WHARF_LIST_ENTRY(link, struct wharf_lease, link);
-        if (!lease->is_stuck && (!tenant || lease->session->tenant == tenant))
+        if (!lease->is_blocked && (!tenant || lease->session->tenant == tenant))
             return lease->session;
     }
     return NULL;

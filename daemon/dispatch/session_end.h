@@ -14,11 +14,11 @@
 struct wharf_core;
 struct wharf_gpu_memory;
 
-/* Takes nothing more; the news is IS_DRAINED, once.  False: a worker that is stuck has it. */
+/* Takes nothing more; the news is IS_DRAINED, once.  False: a worker that is blocked has it. */
 bool wharf_core_drain_session(struct wharf_core *core, struct wharf_session *session);
 
 /* Sees to it that no worker has the session to itself, until it is let go; gives up the lock
- * meanwhile.  False: a worker has it that is stuck; it is not to be let go. */
+ * meanwhile.  False: a worker has it that is blocked; it is not to be let go. */
 bool wharf_core_recall(struct wharf_core *core, struct wharf_session *session);
 static inline void wharf_core_let_go(struct wharf_session *session)
 {
@@ -26,7 +26,7 @@ static inline void wharf_core_let_go(struct wharf_session *session)
 }
 
 /* Takes the lock so that no worker has the session to itself, for a change of its regions or
- * models.  0; or -ETIME without the lock: a worker has it that is stuck. */
+ * models.  0; or -ETIME without the lock: a worker has it that is blocked. */
 int wharf_core_enter_alone(struct wharf_core *core, struct wharf_session *session);
 void wharf_core_leave_alone(struct wharf_core *core, struct wharf_session *session);
 
@@ -36,7 +36,7 @@ void wharf_core_part_with(struct wharf_core *core, struct wharf_session *session
                           struct wharf_gpu_memory *memory, struct wharf_use *use);
 
 /* Ends all leases that there are, of that tenant unless it is NULL, one after the other, but for
- * those of workers that are stuck: what was done is counted then.  For any thread. */
+ * those of workers that are blocked: what was done is counted then.  For any thread. */
 void wharf_core_recall_all(struct wharf_core *core, const struct wharf_tenant *tenant);
 
 /* Its client is told, in D, not to go on with its arena.  Without the lock. */

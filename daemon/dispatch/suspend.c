@@ -29,15 +29,16 @@ static void resume(struct wharf_core *core, struct wharf_tenant *tenant)
 static bool is_over(const struct wharf_core *core, const struct wharf_tenant *tenant,
                     uint64_t now_ns)
 {
-    return tenant->n_stuck == 0 && (now_ns >= tenant->suspended_until_ns || is_alone(core, tenant));
+    return tenant->n_blocked == 0 &&
+           (now_ns >= tenant->suspended_until_ns || is_alone(core, tenant));
 }
 
 void wharf_core_suspend(struct wharf_core *core, struct wharf_tenant *tenant, uint64_t now_ns)
 {
-    if (tenant->n_stuck++ > 0)
+    if (tenant->n_blocked++ > 0)
         return;
-    tenant->stuck_since_ns = now_ns;
-    memcpy(core->newly_stuck, tenant->name, sizeof(core->newly_stuck));
+    tenant->blocked_since_ns = now_ns;
+    memcpy(core->newly_blocked, tenant->name, sizeof(core->newly_blocked));
     if (tenant->is_suspended)
         return;
     tenant->is_suspended = true;
@@ -48,9 +49,9 @@ void wharf_core_suspend(struct wharf_core *core, struct wharf_tenant *tenant, ui
 
 void wharf_core_unsuspend(struct wharf_core *core, struct wharf_tenant *tenant, uint64_t now_ns)
 {
-    if (--tenant->n_stuck > 0)
+    if (--tenant->n_blocked > 0)
         return;
-    tenant->suspended_until_ns = now_ns + (now_ns - tenant->stuck_since_ns);
+    tenant->suspended_until_ns = now_ns + (now_ns - tenant->blocked_since_ns);
     if (is_over(core, tenant, now_ns))
         resume(core, tenant);
     else
@@ -68,7 +69,7 @@ uint64_t wharf_core_watch_over(struct wharf_core *core, uint64_t now_ns)
         struct wharf_tenant *tenant = WHARF_LIST_ENTRY(link, struct wharf_tenant, suspended_link);
         if (is_over(core, tenant, now_ns))
             resume(core, tenant);
-        else if (tenant->n_stuck == 0 && tenant->suspended_until_ns < next_ns)
+        else if (tenant->n_blocked == 0 && tenant->suspended_until_ns < next_ns)
             next_ns = tenant->suspended_until_ns;
     }
     return next_ns;

@@ -12,9 +12,9 @@
 /* Tenants, and sessions of each, that are looked at for a short job before giving up. */
 #define MOST_LOOKS 64
 
-/* A tenant owes at most so many of its quanta for what was done for it aside: nobody may have
- * wanted that time. */
-#define MOST_ASIDE 4
+/* A tenant owes at most so many of its quanta for what was done for it outside its queue: nobody
+ * may have wanted that time. */
+#define MOST_UNQUEUED 4
 
 /* ---- queues -------------------------------------------------------------------------------- */
 
@@ -335,7 +335,7 @@ void wharf_sched_charge_unqueued(struct wharf_sched *sched, struct wharf_session
     const struct wharf_turn *turn =
         &of_tenant(sched, session->tenant)->lane[WHARF_LANE_NORMAL].turn;
 
-    if (turn->deficit_ns > -MOST_ASIDE * tenant_quantum_ns(sched, session->tenant))
+    if (turn->deficit_ns > -MOST_UNQUEUED * tenant_quantum_ns(sched, session->tenant))
         charge_lane(sched, session, WHARF_LANE_NORMAL, used_ns);
 }
 

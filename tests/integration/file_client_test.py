@@ -452,7 +452,7 @@ def test_killed_daemon_leaves_no_write_in_doubt_unsaid():
     done += session.wait_through(180 - len(done))
     equal(sorted(c['user_data'] for c in done), list(range(180)))
     abandoned = [c for c in done if c['reason'] == wc.REASONS['file_abandoned']]
-    # Each worker has one, and one more where it is stuck in it.
+    # Each worker has one, and one more where it is blocked in it.
     assert len(abandoned) <= 2 * os.cpu_count() + 2, abandoned
     for completion in done:
         if completion in abandoned:

@@ -835,7 +835,7 @@ def test_death_counts_against_what_was_begun():
     done += session.come_back()
     deaths = {i: jobs[0].n_deaths for i, jobs in session.outstanding.items()}
     equal([deaths[i] for i in range(200, 210)], [0] * 10, 'deaths with jobs that were not taken')
-    # Each worker has one, and one more where it is stuck in it.
+    # Each worker has one, and one more where it is blocked in it.
     assert sum(deaths.values()) <= 2 * os.cpu_count() + 2, deaths
     done += session.wait(210 - len(done))
     for completion in done:

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cpu_stuck.c: workers whom a client's memory keeps waiting.
+ * cpu_blocked.c: workers whom a client's memory keeps waiting.
  *
  * A page of clients' memory can take as long to come as its client likes: while it punches a hole
  * there, who touches it waits.  So can a file of a client's, up to file_timeout.  Such a worker is
- * stuck: another thread stands in for it, and its tenant's jobs are not begun for a while.  When no
- * spare worker is left, nobody waits long for a file any more (file_io.h).
+ * blocked: another thread stands in for it, and its tenant's jobs are not begun for a while.  When
+ * no spare worker is left, nobody waits long for a file any more (file_io.h).
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -64,12 +64,13 @@ static bool waits_for_memory(const struct wharf_cpu_worker *worker)
     return text[0] != 'r' && strtol(text, NULL, 10) != SYS_futex;
 }
 
-/* Who waits for helpers is stuck when one of these is.  Who waits for a file does so at a futex. */
+/* Who waits for helpers is blocked when one of these is.  Who waits for a file does so at a futex.
+ */
 static bool is_kept_waiting(const struct wharf_cpu_worker *worker)
 {
     if (__atomic_load_n(&worker->waits_for_file, __ATOMIC_RELAXED))
         return waits(worker);
-    return worker->waits_for_helpers ? worker->tenant->n_stuck > 0 && waits(worker)
+    return worker->waits_for_helpers ? worker->tenant->n_blocked > 0 && waits(worker)
                                      : waits_for_memory(worker);
 }
 
@@ -79,9 +80,9 @@ static void stick(struct wharf_cpu_worker *worker, uint64_t now_ns)
 {
     struct wharf_core *core = worker->backend->core;
 
-    __atomic_store_n(&worker->is_stuck, true, __ATOMIC_RELAXED);
-    worker->lease.is_stuck = true;
-    core->workers.n_stuck++;
+    __atomic_store_n(&worker->is_blocked, true, __ATOMIC_RELAXED);
+    worker->lease.is_blocked = true;
+    core->workers.n_blocked++;
     /* Nobody waits for it to look at the rings. */
     core->workers.n_short -= !worker->counts_long;
     core->workers.n_long += !worker->counts_long;
@@ -94,9 +95,9 @@ static void stick(struct wharf_cpu_worker *worker, uint64_t now_ns)
 
 void wharf_cpu_unstick(struct wharf_cpu_worker *worker)
 {
-    __atomic_store_n(&worker->is_stuck, false, __ATOMIC_RELAXED);
-    worker->lease.is_stuck = false;
-    worker->backend->core->workers.n_stuck--;
+    __atomic_store_n(&worker->is_blocked, false, __ATOMIC_RELAXED);
+    worker->lease.is_blocked = false;
+    worker->backend->core->workers.n_blocked--;
     wharf_core_unsuspend(worker->backend->core, worker->tenant, wharf_now_ns());
 }
 
@@ -119,7 +120,7 @@ void wharf_cpu_end(struct wharf_cpu_worker *worker)
 {
     struct wharf_core *core = worker->backend->core;
 
-    if (worker->is_stuck)
+    if (worker->is_blocked)
         wharf_cpu_unstick(worker);
     worker->busy_since_ns = WHARF_NEVER;
     --*(worker->counts_long ? &core->workers.n_long : &core->workers.n_short);
@@ -160,13 +161,13 @@ uint64_t wharf_cpu_watch(struct wharf_backend *base, uint64_t now_ns)
 
     for (uint32_t i = 0; i < backend->n_threads; i++) {
         struct wharf_cpu_worker *worker = &backend->workers[i];
-        if (worker->is_stuck || worker->busy_since_ns == WHARF_NEVER)
+        if (worker->is_blocked || worker->busy_since_ns == WHARF_NEVER)
             continue;
         uint64_t again_ns = look_at(worker, now_ns);
         if (again_ns < next_ns)
             next_ns = again_ns;
     }
-    __atomic_store_n(&core->is_short_of_workers, !backend->stand_in && core->workers.n_stuck > 0,
+    __atomic_store_n(&core->is_short_of_workers, !backend->spare && core->workers.n_blocked > 0,
                      __ATOMIC_RELAXED);
     return next_ns;
 }

@@ -72,15 +72,15 @@ static uint32_t count_waiting(void)
     return __atomic_load_n(&n_waiting, __ATOMIC_SEQ_CST);
 }
 
-static void wait_until_some_are_stuck(void)
+static void wait_until_some_are_blocked(void)
 {
-    while (TEST_CORE_LOCKED(test_core.workers.n_stuck) == 0)
+    while (TEST_CORE_LOCKED(test_core.workers.n_blocked) == 0)
         usleep(1000);
 }
 
-static void wait_until_none_is_stuck(void)
+static void wait_until_none_is_blocked(void)
 {
-    while (TEST_CORE_LOCKED(test_core.workers.n_stuck) > 0)
+    while (TEST_CORE_LOCKED(test_core.workers.n_blocked) > 0)
         usleep(1000);
 }
 
@@ -158,24 +158,24 @@ static void run_innocent(unsigned n)
     }
 }
 
-/* Until so many workers wait.  When the first is found to be stuck before another one has begun, it
- * stays the only one. */
+/* Until so many workers wait.  When the first is found to be blocked before another one has begun,
+ * it stays the only one. */
 static void have_waiting(uint32_t n)
 {
     for (;;) {
         slow_down();
         submit_hostile();
-        wait_until_some_are_stuck();
+        wait_until_some_are_blocked();
         if (count_waiting() == n)
             return;
         release();
         reap_hostile();
-        wait_until_none_is_stuck();
+        wait_until_none_is_blocked();
     }
 }
 
 /* All workers waited, and everybody's jobs with them. */
-Test(wharfd_stuck, others_are_served_while_all_workers_wait, .init = set_up, .fini = tear_down,
+Test(wharfd_blocked, others_are_served_while_all_workers_wait, .init = set_up, .fini = tear_down,
      .timeout = 600)
 {
     have_waiting(2);
@@ -184,7 +184,7 @@ Test(wharfd_stuck, others_are_served_while_all_workers_wait, .init = set_up, .fi
     cr_assert_eq(count_waiting(), 2);
     release();
     reap_hostile();
-    wait_until_none_is_stuck();
+    wait_until_none_is_blocked();
     run_innocent(5);
     /* Whoever stood in has gone. */
     while (TEST_CORE_LOCKED(test_core.workers.n_workers) != 2)
@@ -194,7 +194,7 @@ Test(wharfd_stuck, others_are_served_while_all_workers_wait, .init = set_up, .fi
 }
 
 /* Submitted before and while they wait, by a client that does not ring for each. */
-Test(wharfd_stuck, jobs_that_were_queued_before_are_begun, .init = set_up, .fini = tear_down,
+Test(wharfd_blocked, jobs_that_were_queued_before_are_begun, .init = set_up, .fini = tear_down,
      .timeout = 600)
 {
     for (unsigned i = 0; i < 5; i++) {
@@ -207,16 +207,16 @@ Test(wharfd_stuck, jobs_that_were_queued_before_are_begun, .init = set_up, .fini
 }
 
 /* The tenant's turn comes again when others were served for as long. */
-Test(wharfd_stuck, tenant_is_suspended_for_as_long_as_workers_waited, .init = set_up,
+Test(wharfd_blocked, tenant_is_suspended_for_as_long_as_workers_waited, .init = set_up,
      .fini = tear_down, .timeout = 600)
 {
     slow_down();
     submit_hostile();
-    wait_until_some_are_stuck();
-    uint64_t since_ns = TEST_CORE_LOCKED(hostile[0].session->tenant->stuck_since_ns);
+    wait_until_some_are_blocked();
+    uint64_t since_ns = TEST_CORE_LOCKED(hostile[0].session->tenant->blocked_since_ns);
     usleep(50000);
     release();
-    wait_until_none_is_stuck();
+    wait_until_none_is_blocked();
     const struct wharf_tenant *tenant = hostile[0].session->tenant;
     if (TEST_CORE_LOCKED(tenant->is_suspended))
         cr_assert_geq(TEST_CORE_LOCKED(tenant->suspended_until_ns), since_ns + 100000000);
@@ -244,18 +244,19 @@ static void expect_models_stay(struct wharf_session *session)
 }
 
 /* The loop thread waited until the worker let go of the session: nobody was heard. */
-Test(wharfd_stuck, session_whose_worker_waits_is_not_waited_for, .fini = tear_down, .timeout = 600)
+Test(wharfd_blocked, session_whose_worker_waits_is_not_waited_for, .fini = tear_down,
+     .timeout = 600)
 {
     set_up_with(1);
     for (;;) {
         slow_down();
         submit_to(&hostile[0]);
-        wait_until_some_are_stuck();
+        wait_until_some_are_blocked();
         if (is_leased())
             break;
         release();
         reap_from(&hostile[0]);
-        wait_until_none_is_stuck();
+        wait_until_none_is_blocked();
     }
     wharf_core_enter(&test_core);
     cr_assert(!wharf_core_recall(&test_core, hostile[0].session));
@@ -274,17 +275,17 @@ Test(wharfd_stuck, session_whose_worker_waits_is_not_waited_for, .fini = tear_do
 }
 
 /* What it kept workers waiting for was taken for what other programs had of the processor. */
-Test(wharfd_stuck, tenant_pays_for_the_time, .init = set_up, .fini = tear_down, .timeout = 600)
+Test(wharfd_blocked, tenant_pays_for_the_time, .init = set_up, .fini = tear_down, .timeout = 600)
 {
     uint64_t busy_ns;
 
     slow_down();
     submit_to(&hostile[0]);
-    wait_until_some_are_stuck();
+    wait_until_some_are_blocked();
     usleep(100000);
     release();
     reap_from(&hostile[0]);
-    wait_until_none_is_stuck();
+    wait_until_none_is_blocked();
     wharf_core_enter(&test_core);
     wharf_core_recall_all(&test_core, NULL);
     busy_ns = hostile[0].session->tenant->stats.engines[WHARF_ENGINE_CPU].busy_ns;
