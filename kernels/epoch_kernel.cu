@@ -14,7 +14,7 @@
 
 #include "kernels/cuda_device.h"
 #include "kernels/cuda_error.h"
-#include "kernels/cuda_share.h"
+#include "kernels/cuda_partition.h"
 #include "kernels/epoch.h"
 #include "kernels/epoch_block_kernel.h"
 #include "kernels/epoch_import.h"
@@ -55,8 +55,8 @@ struct wharf_epoch {
     epoch_params params;
     wharf_work_queue queue; /* by the host's addresses */
     bool queue_mapped;
-    unsigned n_blocks;       /* at most */
-    wharf_cuda_share *share; /* or NULL: all multiprocessors */
+    unsigned n_blocks;               /* at most */
+    wharf_cuda_partition *partition; /* or NULL: all multiprocessors */
     wharf_block_kernel block_kernel;
     unsigned n_block_blocks; /* of that */
     uint32_t n_few;          /* items that are for it */
@@ -138,7 +138,7 @@ static unsigned take_share(wharf_epoch *epoch, unsigned n_per_sm, unsigned n_sms
     wharf_epoch_info *info = &epoch->info;
     if (percent == 0 || percent == 100 || epoch->config.beside)
         return n_per_sm * n_sms;
-    if (wharf_cuda_share_new(epoch->config.device, percent, &epoch->share, &n_own) == 0) {
+    if (wharf_cuda_partition_new(epoch->config.device, percent, &epoch->partition, &n_own) == 0) {
         snprintf(info->share_text, sizeof(info->share_text),
                  "a green context of %u of %u multiprocessors", n_own, n_sms);
         return n_per_sm * n_own;
@@ -258,9 +258,10 @@ static int make_memory(wharf_epoch *epoch)
  */
 static int make_streams(wharf_epoch *epoch)
 {
-    wharf_cuda_share *share = epoch->config.beside ? epoch->config.beside->share : epoch->share;
-    if (share) {
-        if (int rc = wharf_cuda_share_stream(share, &epoch->stream))
+    wharf_cuda_partition *partition =
+        epoch->config.beside ? epoch->config.beside->partition : epoch->partition;
+    if (partition) {
+        if (int rc = wharf_cuda_partition_stream(partition, &epoch->stream))
             return rc;
     } else {
         WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&epoch->stream, cudaStreamNonBlocking));
@@ -363,7 +364,7 @@ static void cuda_close(wharf_epoch *epoch)
         (void)cudaStreamDestroy(epoch->model_stream);
     if (epoch->stream)
         (void)cudaStreamDestroy(epoch->stream);
-    wharf_cuda_share_free(epoch->share);
+    wharf_cuda_partition_free(epoch->partition);
     (void)cudaFree(epoch->params.control);
     (void)cudaFree(epoch->params.slots);
     (void)cudaFree(epoch->params.tasks);

@@ -35,7 +35,7 @@ int wharf_core_init(struct wharf_core *core, const struct wharf_config *config,
     wharf_list_init(&core->watching.watched);
     wharf_list_init(&core->unpublished);
     wharf_list_init(&core->watching.stale);
-    wharf_list_init(&core->shares);
+    wharf_list_init(&core->split_decodes);
     wharf_list_init(&core->leases);
     wharf_list_init(&core->events);
     wharf_list_init(&core->due);

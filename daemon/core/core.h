@@ -79,8 +79,8 @@ struct wharf_core {
     struct wharf_list sessions; /* all that are not freed */
     struct wharf_list leases;   /* lease.h: that there are, the oldest first */
     struct wharf_list unpublished;
-    struct wharf_list shares; /* share.h: chunks that idle workers can help with */
-    struct wharf_list events; /* sessions that the loop thread has to look at */
+    struct wharf_list split_decodes; /* split_decode.h: chunks that idle workers can help with */
+    struct wharf_list events;        /* sessions that the loop thread has to look at */
     struct wharf_sched sched[WHARF_N_POOLS];
     struct wharf_list suspended; /* tenants whose jobs are not begun for a while */
     /* A tenant that the loop thread has to name in the log; or "". */

@@ -85,7 +85,7 @@ struct wharf_piece {
     uint64_t begun_ns;
     uint64_t ended_ns;
     uint64_t others_ns; /* of the time between, what other pieces and programs have had */
-    uint64_t helped_ns; /* that other workers have used for it: share.h */
+    uint64_t helped_ns; /* that other workers have used for it: split_decode.h */
     uint64_t warp_ns;   /* on a GPU: the time of its warps, together; else 0 */
     uint8_t gpu;        /* which one that was */
     bool is_lost;       /* a file of it is, before it came to an end: the job gets no completion,

@@ -9,7 +9,7 @@
 #include "daemon/cpu/cpu_state.h"
 #include "daemon/cpu/cpu_time.h"
 #include "daemon/cpu/lease.h"
-#include "daemon/cpu/share.h"
+#include "daemon/cpu/split_decode.h"
 #include "daemon/dispatch/batch_open.h"
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/intake.h"
@@ -186,13 +186,13 @@ static void run_one(struct running *running)
 {
     struct wharf_cpu_worker *worker = running->worker;
     struct wharf_core *core = worker->backend->core;
-    struct wharf_share share;
-    struct wharf_cpu_others others = {&running->poll, &share.base, &worker->waits_for_file};
+    struct wharf_split_decode split;
+    struct wharf_cpu_others others = {&running->poll, &split.base, &worker->waits_for_file};
 
-    wharf_share_init(&share, core, running->piece, &running->poll);
-    share.ret_waits = &worker->waits_for_helpers;
+    wharf_split_decode_init(&split, core, running->piece, &running->poll);
+    split.ret_waits = &worker->waits_for_helpers;
     wharf_cpu_run(core, &worker->buffers[running->depth], running->piece, &others);
-    wharf_share_deinit(&share);
+    wharf_split_decode_deinit(&split);
 }
 
 static void run(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, unsigned n,

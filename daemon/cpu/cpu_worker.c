@@ -14,8 +14,8 @@
 #include "daemon/cpu/cpu_run.h"
 #include "daemon/cpu/cpu_time.h"
 #include "daemon/cpu/lease.h"
-#include "daemon/cpu/share.h"
 #include "daemon/cpu/slices.h"
+#include "daemon/cpu/split_decode.h"
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/intake.h"
 #include "daemon/dispatch/job_pieces.h"
@@ -225,7 +225,7 @@ void *wharf_cpu_worker_run(void *data)
             retire(worker);
         } else if (serve(worker, n_looks > 0)) {
             n_looks = 0;
-        } else if (wharf_share_help(core, worker)) {
+        } else if (wharf_split_decode_help(core, worker)) {
             n_looks = 0;
             worker->time.base_ns = 0;
         } else if (may_look(core, n_looks) && !crowded) {

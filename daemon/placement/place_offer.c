@@ -21,7 +21,7 @@
  * waits for each chunk more than a twentieth of what passes. */
 #define WORTH_PART 24
 
-/* Whether idle threads of the CPU may help with such a chunk: share.h. */
+/* Whether idle threads of the CPU may help with such a chunk: split_decode.h. */
 static bool is_shared(uint32_t codec, uint64_t out_nbytes)
 {
     uint64_t least = wharf_codec_find(codec)->ops->least_shared_nbytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_share.cu: a part of the multiprocessors, by a green context of the driver. */
-#include "kernels/cuda_share.h"
+/* cuda_partition.cu: a part of the multiprocessors, by a green context of the driver. */
+#include "kernels/cuda_partition.h"
 
 #include <cuda.h>
 #include <errno.h>
@@ -61,21 +61,21 @@ int result_of(CUresult result, const char *call)
 
 } // namespace
 
-struct wharf_cuda_share {
+struct wharf_cuda_partition {
     driver d;
     CUgreenCtx context;
 };
 
-static int make(wharf_cuda_share *share, int number, unsigned percent, unsigned *ret_n_sms)
+static int make(wharf_cuda_partition *partition, int number, unsigned percent, unsigned *ret_n_sms)
 {
-    const driver &d = share->d;
+    const driver &d = partition->d;
     CUdevResource all = {}, part = {};
     CUdevResourceDesc description;
     CUdevice device;
     unsigned n_parts = 1;
     int rc;
 
-    if ((rc = find_driver(&share->d)) ||
+    if ((rc = find_driver(&partition->d)) ||
         (rc = result_of(d.device(&device, number), "cuDeviceGet")) ||
         (rc = result_of(d.resource(device, &all, CU_DEV_RESOURCE_TYPE_SM),
                         "cuDeviceGetDevResource")))
@@ -87,53 +87,54 @@ static int make(wharf_cuda_share *share, int number, unsigned percent, unsigned 
     if (n_parts != 1)
         return wharf_cuda_fail(cudaErrorNotSupported, "splitting the multiprocessors");
     if ((rc = result_of(d.describe(&description, &part, 1), "cuDevResourceGenerateDesc")) ||
-        (rc = result_of(d.create(&share->context, description, device, CU_GREEN_CTX_DEFAULT_STREAM),
-                        "cuGreenCtxCreate")))
+        (rc = result_of(
+             d.create(&partition->context, description, device, CU_GREEN_CTX_DEFAULT_STREAM),
+             "cuGreenCtxCreate")))
         return rc;
     *ret_n_sms = part.sm.smCount;
     return 0;
 }
 
-int wharf_cuda_share_new(int device, unsigned percent, wharf_cuda_share **ret_share,
-                         unsigned *ret_n_sms)
+int wharf_cuda_partition_new(int device, unsigned percent, wharf_cuda_partition **ret_partition,
+                             unsigned *ret_n_sms)
 {
-    wharf_cuda_share *share = new (std::nothrow) wharf_cuda_share();
-    if (!share)
+    wharf_cuda_partition *partition = new (std::nothrow) wharf_cuda_partition();
+    if (!partition)
         return -ENOMEM;
-    if (int rc = make(share, device, percent, ret_n_sms)) {
-        delete share;
+    if (int rc = make(partition, device, percent, ret_n_sms)) {
+        delete partition;
         return rc;
     }
-    *ret_share = share;
+    *ret_partition = partition;
     return 0;
 }
 
-int wharf_cuda_share_stream(wharf_cuda_share *share, cudaStream_t *ret_stream)
+int wharf_cuda_partition_stream(wharf_cuda_partition *partition, cudaStream_t *ret_stream)
 {
-    return result_of(share->d.stream(ret_stream, share->context, CU_STREAM_NON_BLOCKING, 0),
+    return result_of(partition->d.stream(ret_stream, partition->context, CU_STREAM_NON_BLOCKING, 0),
                      "cuGreenCtxStreamCreate");
 }
 
-void wharf_cuda_share_free(wharf_cuda_share *share)
+void wharf_cuda_partition_free(wharf_cuda_partition *partition)
 {
-    if (!share)
+    if (!partition)
         return;
-    (void)share->d.destroy(share->context);
-    delete share;
+    (void)partition->d.destroy(partition->context);
+    delete partition;
 }
 
 #else
 
-int wharf_cuda_share_new(int, unsigned, wharf_cuda_share **, unsigned *)
+int wharf_cuda_partition_new(int, unsigned, wharf_cuda_partition **, unsigned *)
 {
     return wharf_cuda_fail(cudaErrorNotSupported, "a build with a toolkit from before CUDA 12.5");
 }
 
-int wharf_cuda_share_stream(wharf_cuda_share *, cudaStream_t *)
+int wharf_cuda_partition_stream(wharf_cuda_partition *, cudaStream_t *)
 {
     return -EINVAL;
 }
 
-void wharf_cuda_share_free(wharf_cuda_share *) {}
+void wharf_cuda_partition_free(wharf_cuda_partition *) {}
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * share.h: one chunk that several workers decode together.
+ * split_decode.h: one chunk that several workers decode together.
  *
  * Where a stream has places to begin at, the worker that decodes it offers parts of it to idle
  * workers.  Each helper takes half of its even share of what is left, decodes it, and comes again,
  * unless it is called to other work.  So parts are many while all processors are free, and few,
  * down to one, when the machine is busy.
  */
-#ifndef WHARF_DAEMON_CPU_SHARE_H
-#define WHARF_DAEMON_CPU_SHARE_H
+#ifndef WHARF_DAEMON_CPU_SPLIT_DECODE_H
+#define WHARF_DAEMON_CPU_SPLIT_DECODE_H
 
 #include <semaphore.h>
 #include <stdbool.h>
@@ -23,7 +23,7 @@ struct wharf_piece;
 
 /* A worker's offer, for the time of one decode; guarded by the core lock while it is on the
  * core's list, but for what does not change. */
-struct wharf_share {
+struct wharf_split_decode {
     struct wharf_decode_crew base;
     struct wharf_core *core;
     struct wharf_piece *piece;
@@ -43,14 +43,14 @@ struct wharf_share {
 
 /* An offer that can be made, again and again, for chunks of a piece; nothing is offered before a
  * decoder asks. */
-void wharf_share_init(struct wharf_share *share, struct wharf_core *core, struct wharf_piece *piece,
-                      struct wharf_decode_poll *poll);
-void wharf_share_deinit(struct wharf_share *share);
+void wharf_split_decode_init(struct wharf_split_decode *split, struct wharf_core *core,
+                             struct wharf_piece *piece, struct wharf_decode_poll *poll);
+void wharf_split_decode_deinit(struct wharf_split_decode *split);
 
 /*
  * For a worker that has nothing to do, under the core lock, which it gives up meanwhile: decodes a
  * part of what is offered.  Returns whether there was one.
  */
-bool wharf_share_help(struct wharf_core *core, struct wharf_cpu_worker *worker);
+bool wharf_split_decode_help(struct wharf_core *core, struct wharf_cpu_worker *worker);
 
 #endif

@@ -87,7 +87,7 @@ static struct wharf_completion run(struct wharf *wharf, const struct wharf_job *
 }
 
 /* More parts than workers, and idle ones come to help. */
-Test(wharfd_share, idle_workers_help, .timeout = 600)
+Test(wharfd_split_decode, idle_workers_help, .timeout = 600)
 {
     test_wharfd_start(&wharfd, "[cpu]\nworkers = 4\n");
     struct wharf *wharf = open_handle(4);
@@ -112,7 +112,7 @@ Test(wharfd_share, idle_workers_help, .timeout = 600)
 }
 
 /* One worker alone goes through in one go, with no split used but by its own decoders. */
-Test(wharfd_share, one_worker_takes_all_parts_at_once)
+Test(wharfd_split_decode, one_worker_takes_all_parts_at_once)
 {
     test_wharfd_start(&wharfd, "[cpu]\nworkers = 1\n");
     struct wharf *wharf = open_handle(4);
@@ -132,7 +132,7 @@ Test(wharfd_share, one_worker_takes_all_parts_at_once)
 
 /* A part of a stream with two splits is half of it: with the other worker at it, which nobody can
  * interrupt, short jobs of others waited for both. */
-Test(wharfd_share, one_worker_stays_free_of_long_parts, .timeout = 600)
+Test(wharfd_split_decode, one_worker_stays_free_of_long_parts, .timeout = 600)
 {
     struct test_rans rans = test_rans_new(&(struct test_rans_plan){11, 1, 1, 8 << 20, 2, 200, 7});
 
@@ -152,7 +152,7 @@ Test(wharfd_share, one_worker_stays_free_of_long_parts, .timeout = 600)
 }
 
 /* Where there is other work for all workers parts are merged, and nobody leaves it to help. */
-Test(wharfd_share, busy_workers_merge_parts, .timeout = 600)
+Test(wharfd_split_decode, busy_workers_merge_parts, .timeout = 600)
 {
     enum { N_JOBS = 60 };
     test_wharfd_start(&wharfd, "[cpu]\nworkers = 3\n");
@@ -182,7 +182,7 @@ Test(wharfd_share, busy_workers_merge_parts, .timeout = 600)
 }
 
 /* Damage is found by whoever comes to it, and judged as if by one. */
-Test(wharfd_share, damage_has_the_outcome_of_one_worker, .timeout = 600)
+Test(wharfd_split_decode, damage_has_the_outcome_of_one_worker, .timeout = 600)
 {
     struct test_random random = {4};
 
@@ -213,7 +213,7 @@ Test(wharfd_share, damage_has_the_outcome_of_one_worker, .timeout = 600)
 }
 
 /* Helpers are at memory of jobs that are not wanted any more: it is given back after the last. */
-Test(wharfd_share, jobs_that_are_given_up_leave_nothing, .timeout = 600)
+Test(wharfd_split_decode, jobs_that_are_given_up_leave_nothing, .timeout = 600)
 {
     struct test_rans rans = large_stream(5);
 
