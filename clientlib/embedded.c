@@ -3,9 +3,9 @@
 
 #include "clientlib/completions.h"
 #include "clientlib/compress_here.h"
-#include "clientlib/exchange.h"
 #include "clientlib/handle.h"
 #include "clientlib/now.h"
+#include "clientlib/pump.h"
 #include "encoders/outcome.h"
 
 /* What is wrong with a job itself, in the daemon's order: codec, flags, class, parameter, ranges.

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "clientlib/error_text.h"
-#include "clientlib/exchange.h"
+#include "clientlib/pump.h"
 #include "clientlib/rings.h"
 
 int wharf_client_check(struct wharf *wharf)
@@ -61,7 +61,7 @@ static void update_wakeup_fd(struct wharf *wharf)
 
     /* What came meanwhile is taken here, and then the next one is asked for; a few times. */
     for (int i = 0; !is_armed && i < 4; i++) {
-        wharf_client_exchange(wharf);
+        wharf_client_pump(wharf);
         is_armed = arm(wharf);
     }
     if (link->socket >= 0 && link->state != WHARF_CLIENT_LINK_BROKEN)

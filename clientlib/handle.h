@@ -6,18 +6,18 @@
  * copying, waiting for the daemon) lets go of the lock meanwhile and afterwards looks at everything
  * again: another thread may have done the work, lost the daemon or found the next one.
  *
- *   job_table.h   jobs, from submission until they are taken
- *   link.h        the connection, from one daemon to the next
- *   handshake.h   Hello, queue, regions and models, until jobs can be submitted
- *   rings.h       the session's shared memory
- *   link_drive.h  from one state of the link to the next
- *   exchange.h    jobs into the ring
- *   completions.h jobs that end, completions out of the ring
- *   replay.h      what happens to jobs when the daemon dies
- *   embedded.h    jobs in this process
- *   sides.h       whether one call is better done in this process
- *   rest.h        waiting, whatever for
- *   wakeup_fd.h   the descriptor for event loops
+ *   job_table.h    jobs, from submission until they are taken
+ *   link.h         the connection, from one daemon to the next
+ *   handshake.h    Hello, queue, regions and models, until jobs can be submitted
+ *   rings.h        the session's shared memory
+ *   link_drive.h   from one state of the connection to the next
+ *   pump.h         jobs into the ring, completions out of it
+ *   completions.h  jobs that end
+ *   replay.h       what happens to jobs when the daemon dies
+ *   embedded.h     jobs in this process
+ *   cost_choice.h  whether one call is faster in this process or in the daemon
+ *   wait_step.h    one step of waiting, for any reason
+ *   wakeup_fd.h    the descriptor for event loops
  */
 #ifndef WHARF_CLIENT_HANDLE_H
 #define WHARF_CLIENT_HANDLE_H
@@ -25,12 +25,12 @@
 #include <pthread.h>
 
 #include "clientlib/arena.h"
+#include "clientlib/cost_choice.h"
 #include "clientlib/fork_guard.h"
 #include "clientlib/job_table.h"
 #include "clientlib/link_state.h"
 #include "clientlib/model_table.h"
 #include "clientlib/region_table.h"
-#include "clientlib/sides.h"
 #include "clientlib/wakeup_fd.h"
 #include "clientlib/wharf.h"
 
@@ -41,7 +41,7 @@ struct wharf {
     int is_daemon;
     uint32_t default_class;
     uint64_t spin_ns;
-    unsigned n_spin_misses; /* rest.c */
+    unsigned n_spin_misses; /* wait_step.c */
     struct wharf_client_fork_guard guard;
 
     /* One request of a program at a time; taken before `lock`. */

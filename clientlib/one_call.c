@@ -6,12 +6,12 @@
 #include "clientlib/completions.h"
 #include "clientlib/embedded.h"
 #include "clientlib/error_text.h"
-#include "clientlib/exchange.h"
 #include "clientlib/handle.h"
 #include "clientlib/link.h"
 #include "clientlib/now.h"
-#include "clientlib/rest.h"
+#include "clientlib/pump.h"
 #include "clientlib/submit.h"
+#include "clientlib/wait_step.h"
 #include "encoders/encode_job.h"
 #include "proto/ring_ops.h"
 
@@ -201,10 +201,10 @@ static int queue_when_possible(struct call *call)
         if (r != -EAGAIN || call->may_run_here)
             return r;
         if (wharf->jobs.in_ring.n)
-            wharf_client_rest(wharf, 1, wharf_client_now_ns() + PATIENT_NS);
+            wharf_client_wait_step(wharf, 1, wharf_client_now_ns() + PATIENT_NS);
         else
             wharf_client_wait_changed(wharf, wharf_client_now_ns() + PATIENT_NS);
-        wharf_client_exchange(wharf);
+        wharf_client_pump(wharf);
     }
     if (call->sent.in != call->own->in)
         job->in_copy = (void *)call->sent.in;
@@ -221,7 +221,7 @@ static int wait_for_job(struct call *call)
     struct wharf_client_job *job = call->job;
 
     for (;;) {
-        wharf_client_exchange(wharf);
+        wharf_client_pump(wharf);
         if (job->state == WHARF_CLIENT_JOB_DONE)
             return 0;
         int r = wharf_client_link_error(wharf);
@@ -230,7 +230,7 @@ static int wait_for_job(struct call *call)
             wharf->jobs.n_unwanted++;
             return r;
         }
-        wharf_client_rest(wharf, 1, WHARF_CLIENT_NEVER);
+        wharf_client_wait_step(wharf, 1, WHARF_CLIENT_NEVER);
     }
 }
 
@@ -289,12 +289,12 @@ static int has_choice(const struct call *call)
 
 static enum wharf_client_side choose_side(struct call *call)
 {
-    enum wharf_client_side side = WHARF_CLIENT_THERE;
+    enum wharf_client_side side = WHARF_CLIENT_DAEMON;
 
     if (has_choice(call))
         side =
             wharf_client_choose_side(&call->wharf->costs, call->own->codec, nbytes_of(call->own));
-    call->wharf->n_here += side == WHARF_CLIENT_HERE;
+    call->wharf->n_here += side == WHARF_CLIENT_INLINE;
     return side;
 }
 
@@ -332,7 +332,7 @@ static int run_somewhere(struct call *call, struct wharf_outcome *ret_outcome)
         return r;
     uint64_t begun_ns = wharf_client_now_ns();
     enum wharf_client_side side = choose_side(call);
-    if (side == WHARF_CLIENT_THERE) {
+    if (side == WHARF_CLIENT_DAEMON) {
         r = run_there(call, ret_outcome);
     } else {
         pthread_mutex_unlock(&call->wharf->lock);

@@ -5,11 +5,11 @@
 #include "clientlib/completions.h"
 #include "clientlib/embedded.h"
 #include "clientlib/error_text.h"
-#include "clientlib/exchange.h"
 #include "clientlib/handle.h"
 #include "clientlib/link.h"
 #include "clientlib/now.h"
-#include "clientlib/rest.h"
+#include "clientlib/pump.h"
+#include "clientlib/wait_step.h"
 
 static unsigned take_some(struct wharf *wharf, struct wharf_completion *completions, unsigned max)
 {
@@ -27,7 +27,7 @@ static unsigned poll_some(struct wharf *wharf, struct wharf_completion *completi
 {
     unsigned n;
 
-    wharf_client_exchange(wharf);
+    wharf_client_pump(wharf);
     n = take_some(wharf, completions, max);
     if (n == 0 && !wharf->is_daemon && wharf_client_embedded_run(wharf))
         n = take_some(wharf, completions, max);
@@ -45,7 +45,7 @@ static int wait_some(struct wharf *wharf, struct wharf_completion *completions, 
     unsigned n = 0;
 
     for (;;) {
-        wharf_client_exchange(wharf);
+        wharf_client_pump(wharf);
         n += take_some(wharf, completions + n, max - n);
         if (n >= min || wharf->jobs.n_public == 0)
             return (int)n;
@@ -54,7 +54,7 @@ static int wait_some(struct wharf *wharf, struct wharf_completion *completions, 
             return n ? (int)n : r;
         if (wharf_client_now_ns() >= deadline_ns)
             return (int)n;
-        wharf_client_rest(wharf, min - n, deadline_ns);
+        wharf_client_wait_step(wharf, min - n, deadline_ns);
     }
 }
 

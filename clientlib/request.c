@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "clientlib/error_text.h"
-#include "clientlib/exchange.h"
 #include "clientlib/handle.h"
 #include "clientlib/handshake.h"
 #include "clientlib/link.h"
 #include "clientlib/now.h"
+#include "clientlib/pump.h"
 
 /* How long a sleep for the socket may take, in case another thread has changed it. */
 #define SLEEP_NS 50000000
@@ -81,7 +81,7 @@ static int try_once(struct wharf *wharf, wharf_client_send_fn *send, void *data,
 static int wait_until_up(struct wharf *wharf, uint64_t deadline_ns)
 {
     for (;;) {
-        wharf_client_exchange(wharf);
+        wharf_client_pump(wharf);
         if (is_up(wharf))
             return 0;
         int r = wharf_client_link_error(wharf);
@@ -116,7 +116,7 @@ static void wait_for_end(struct wharf *wharf, uint64_t deadline_ns)
 
     while (is_up(wharf) && wharf->link.n_ups == n_ups && wharf_client_now_ns() < deadline_ns) {
         sleep_on_socket(wharf, POLLIN);
-        wharf_client_exchange(wharf);
+        wharf_client_pump(wharf);
         wharf_client_link_listen(wharf, 0);
     }
 }

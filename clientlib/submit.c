@@ -8,10 +8,10 @@
 
 #include "clientlib/completions.h"
 #include "clientlib/error_text.h"
-#include "clientlib/exchange.h"
 #include "clientlib/handle.h"
 #include "clientlib/link.h"
 #include "clientlib/now.h"
+#include "clientlib/pump.h"
 #include "clientlib/sized_struct.h"
 
 /* The sizes of the first version's structs.  They never change, whatever is added later. */
@@ -210,7 +210,7 @@ int wharf_submit(struct wharf *wharf, const struct wharf_job *jobs, unsigned n_j
             break;
         at += jobs->struct_nbytes;
     }
-    wharf_client_exchange(wharf);
+    wharf_client_pump(wharf);
     wharf_client_leave(wharf);
     return n_taken ? (int)n_taken : r;
 }
@@ -230,7 +230,7 @@ int wharf_submit_noop(struct wharf *wharf, uint64_t user_data)
     if (r == 0) {
         job->submission.opcode = WHARF_OP_NOOP;
         queue(wharf, job);
-        wharf_client_exchange(wharf);
+        wharf_client_pump(wharf);
     }
     wharf_client_leave(wharf);
     return r;
@@ -337,7 +337,7 @@ static int submit_batch(struct wharf *wharf, const struct wharf_batch *own)
         return -EAGAIN;
     }
     queue_batch(wharf, job, own, batch);
-    wharf_client_exchange(wharf);
+    wharf_client_pump(wharf);
     return 0;
 }
 
@@ -399,7 +399,7 @@ int wharf_cancel(struct wharf *wharf, uint64_t user_data)
         n += cancel_on(wharf, &wharf->jobs.queued[i], user_data);
     n += cancel_on(wharf, &wharf->jobs.in_ring, user_data);
     r = wharf_client_link_error(wharf);
-    wharf_client_exchange(wharf);
+    wharf_client_pump(wharf);
     wharf_client_leave(wharf);
     return n || r == 0 ? n : r;
 }

@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "clientlib/exchange.h"
 #include "clientlib/handle.h"
 #include "clientlib/link.h"
+#include "clientlib/pump.h"
 #include "clientlib/wharf.h"
 #include "tests/lib/test_daemon.h"
 #include "tests/lib/test_wait.h"
@@ -33,7 +33,7 @@ static enum wharf_client_link_state step(struct wharf *wharf)
 {
     pthread_mutex_lock(&wharf->lock);
     wharf_client_link_listen(wharf, 0);
-    wharf_client_exchange(wharf);
+    wharf_client_pump(wharf);
     enum wharf_client_link_state state = wharf->link.state;
     pthread_mutex_unlock(&wharf->lock);
     return state;

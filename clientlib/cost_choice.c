@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clientlib/sides.h"
+#include "clientlib/cost_choice.h"
 
 /*
  * While either side is little known, each so many calls go to the one that seems slower; later so
@@ -9,8 +9,8 @@
  */
 #define CALLS_LEARNING 8u
 static const uint32_t calls_before[WHARF_CLIENT_N_SIDES] = {
-    [WHARF_CLIENT_HERE] = 128,
-    [WHARF_CLIENT_THERE] = 512,
+    [WHARF_CLIENT_INLINE] = 128,
+    [WHARF_CLIENT_DAEMON] = 512,
 };
 #define MOST_CALLS_BETWEEN 4096u
 #define N_LEARNING 4u
@@ -76,10 +76,10 @@ static int is_turn_of_other(struct wharf_client_cost *cost, enum wharf_client_si
 
 static enum wharf_client_side better(const struct wharf_client_cost *cost)
 {
-    double here = cost->ns_per_byte[WHARF_CLIENT_HERE];
+    double here = cost->ns_per_byte[WHARF_CLIENT_INLINE];
 
-    return cost->ns_per_byte[WHARF_CLIENT_THERE] < here - here / SOONER_PART ? WHARF_CLIENT_THERE
-                                                                             : WHARF_CLIENT_HERE;
+    return cost->ns_per_byte[WHARF_CLIENT_DAEMON] < here - here / SOONER_PART ? WHARF_CLIENT_DAEMON
+                                                                              : WHARF_CLIENT_INLINE;
 }
 
 enum wharf_client_side wharf_client_choose_side(struct wharf_client_costs *costs, uint32_t codec,
@@ -87,8 +87,8 @@ enum wharf_client_side wharf_client_choose_side(struct wharf_client_costs *costs
 {
     struct wharf_client_cost *cost = find(costs, codec, nbytes);
 
-    if (!cost->n[WHARF_CLIENT_HERE] || !cost->n[WHARF_CLIENT_THERE])
-        return cost->n[WHARF_CLIENT_HERE] ? WHARF_CLIENT_THERE : WHARF_CLIENT_HERE;
+    if (!cost->n[WHARF_CLIENT_INLINE] || !cost->n[WHARF_CLIENT_DAEMON])
+        return cost->n[WHARF_CLIENT_INLINE] ? WHARF_CLIENT_DAEMON : WHARF_CLIENT_INLINE;
     enum wharf_client_side side = better(cost);
     if (is_turn_of_other(cost, side))
         side = !side;

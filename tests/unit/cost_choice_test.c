@@ -4,7 +4,7 @@
  */
 #include <criterion/criterion.h>
 
-#include "clientlib/sides.h"
+#include "clientlib/cost_choice.h"
 
 #define US UINT64_C(1000)
 
@@ -16,14 +16,14 @@ static unsigned run(struct wharf_client_costs *costs, uint32_t codec, size_t nby
 
     for (unsigned i = 0; i < n; i++) {
         enum wharf_client_side side = wharf_client_choose_side(costs, codec, nbytes);
-        n_there += side == WHARF_CLIENT_THERE;
+        n_there += side == WHARF_CLIENT_DAEMON;
         wharf_client_note_side(costs, codec, nbytes, side,
-                               side == WHARF_CLIENT_THERE ? there_ns : here_ns);
+                               side == WHARF_CLIENT_DAEMON ? there_ns : here_ns);
     }
     return n_there;
 }
 
-Test(sides, both_are_tried_first)
+Test(cost_choice, both_are_tried_first)
 {
     struct wharf_client_costs costs = {0};
 
@@ -32,7 +32,7 @@ Test(sides, both_are_tried_first)
     cr_expect_eq(run(&costs, 1, 1000, 2, 1000 * US, 10 * US), 1, "another size");
 }
 
-Test(sides, the_sooner_one_is_taken_and_the_other_tried_now_and_then)
+Test(cost_choice, the_sooner_one_is_taken_and_the_other_tried_now_and_then)
 {
     struct wharf_client_costs costs = {0};
 
@@ -46,7 +46,7 @@ Test(sides, the_sooner_one_is_taken_and_the_other_tried_now_and_then)
     cr_expect_eq(run(&costs, 3, 100000, 8192, US, 1000 * US), 2);
 }
 
-Test(sides, what_has_become_slower_is_left)
+Test(cost_choice, what_has_become_slower_is_left)
 {
     struct wharf_client_costs costs = {0};
 
@@ -56,12 +56,12 @@ Test(sides, what_has_become_slower_is_left)
     cr_expect(n < 700, "and taken again: %u", n);
 }
 
-Test(sides, one_call_that_was_held_up_changes_nothing)
+Test(cost_choice, one_call_that_was_held_up_changes_nothing)
 {
     struct wharf_client_costs costs = {0};
 
     run(&costs, 1, 100000, 1000, 10 * US, 20 * US);
-    wharf_client_note_side(&costs, 1, 100000, WHARF_CLIENT_HERE, 1000000 * US);
+    wharf_client_note_side(&costs, 1, 100000, WHARF_CLIENT_INLINE, 1000000 * US);
     cr_expect(run(&costs, 1, 100000, 1000, 10 * US, 20 * US) < 20);
 }
 
@@ -69,13 +69,15 @@ Test(sides, one_call_that_was_held_up_changes_nothing)
 static unsigned run_cold(struct wharf_client_costs *costs, unsigned n, uint64_t cold_ns,
                          uint64_t here_ns, uint64_t there_ns)
 {
-    enum wharf_client_side last = WHARF_CLIENT_HERE;
+    enum wharf_client_side last = WHARF_CLIENT_INLINE;
     unsigned n_there = 0;
 
     for (unsigned i = 0; i < n; i++) {
         enum wharf_client_side side = wharf_client_choose_side(costs, 1, 100000);
-        uint64_t took_ns = side == WHARF_CLIENT_THERE ? there_ns : side != last ? cold_ns : here_ns;
-        n_there += side == WHARF_CLIENT_THERE;
+        uint64_t took_ns = side == WHARF_CLIENT_DAEMON ? there_ns
+                           : side != last              ? cold_ns
+                                                       : here_ns;
+        n_there += side == WHARF_CLIENT_DAEMON;
         wharf_client_note_side(costs, 1, 100000, side, took_ns);
         last = side;
     }
@@ -84,7 +86,7 @@ static unsigned run_cold(struct wharf_client_costs *costs, unsigned n, uint64_t 
 
 /* Once some of eight processes stayed there, where each call took 160 us, for as long as they ran:
  * here it would have been 85, but for the first one. */
-Test(sides, first_call_after_others_is_not_what_the_next_would_take)
+Test(cost_choice, first_call_after_others_is_not_what_the_next_would_take)
 {
     struct wharf_client_costs costs = {0};
 
@@ -96,7 +98,7 @@ Test(sides, first_call_after_others_is_not_what_the_next_would_take)
 }
 
 /* It takes 10 and 50 us by turns, 30 in the mean. */
-Test(sides, mean_decides)
+Test(cost_choice, mean_decides)
 {
     struct wharf_client_costs costs = {0};
     unsigned n_there = 0;
@@ -104,7 +106,7 @@ Test(sides, mean_decides)
     run(&costs, 1, 100000, 100, 22 * US, 30 * US);
     for (unsigned i = 0; i < 10000; i++) {
         enum wharf_client_side side = wharf_client_choose_side(&costs, 1, 100000);
-        bool is_there = side == WHARF_CLIENT_THERE;
+        bool is_there = side == WHARF_CLIENT_DAEMON;
         n_there += is_there;
         wharf_client_note_side(&costs, 1, 100000, side,
                                !is_there     ? 22 * US
@@ -114,7 +116,7 @@ Test(sides, mean_decides)
     cr_expect_lt(n_there, 1500, "%u", n_there);
 }
 
-Test(sides, any_size_and_codec_has_an_entry)
+Test(cost_choice, any_size_and_codec_has_an_entry)
 {
     struct wharf_client_costs costs = {0};
 

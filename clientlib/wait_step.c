@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clientlib/rest.h"
+#include "clientlib/wait_step.h"
 
 #include <errno.h>
 
@@ -91,7 +91,7 @@ static void rest_on_rings(struct wharf *wharf, uint32_t n_wanted, uint64_t deadl
     wharf_client_link_listen_if_due(wharf);
 }
 
-void wharf_client_rest(struct wharf *wharf, uint32_t n_wanted, uint64_t deadline_ns)
+void wharf_client_wait_step(struct wharf *wharf, uint32_t n_wanted, uint64_t deadline_ns)
 {
     if (!wharf->is_daemon)
         wharf_client_embedded_rest(wharf, deadline_ns);

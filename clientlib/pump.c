@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clientlib/exchange.h"
+#include "clientlib/pump.h"
 
 #include "clientlib/completions.h"
 #include "clientlib/handle.h"
@@ -69,7 +69,7 @@ static void flush(struct wharf *wharf)
         wharf_client_link_listen(wharf, 0);
 }
 
-void wharf_client_exchange(struct wharf *wharf)
+void wharf_client_pump(struct wharf *wharf)
 {
     if (!wharf->is_daemon)
         return;
