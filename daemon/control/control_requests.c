@@ -24,8 +24,8 @@
 #include "daemon/core/tenant.h"
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/disposable/fd_filter_protocol.h"
+#include "daemon/placement/gpu_arena_pool.h"
 #include "daemon/placement/gpu_memory.h"
-#include "daemon/placement/gpu_spares.h"
 
 /* ---- hello --------------------------------------------------------------------------------- */
 
@@ -194,7 +194,7 @@ static int check_queue(struct wharf_connection *connection, const Wharf__OpenQue
     return 0;
 }
 
-/* What the GPU's backend knows of it: a spare one, or one that it has to make ready. */
+/* What the GPU's backend knows of it: a pooled arena, or memory that it has to make ready. */
 static void add_arena(struct wharf_core *core, struct wharf_session *session)
 {
     struct wharf_gpu_memory *memory = session->regions[0].memory;
@@ -212,7 +212,7 @@ static int make_session(struct wharf_connection *connection, const Wharf__OpenQu
     struct wharf_session_options options = wharf_request_queue_options(connection, open, fd);
     struct wharf_use use = wharf_session_use(&options);
     struct wharf_gpu_memory *memory = NULL;
-    struct wharf_segment spare;
+    struct wharf_segment pooled;
     struct wharf_session *session;
     int r;
 
@@ -225,8 +225,9 @@ static int make_session(struct wharf_connection *connection, const Wharf__OpenQu
         r = 0;
     }
     if (r == 0 && wharf_place_has_gpu(&server->core, options.engine) &&
-        wharf_gpu_spares_take(&server->core, wharf_session_arena_nbytes(&options), &spare, &memory))
-        options.spare = &spare;
+        wharf_gpu_arena_pool_take(&server->core, wharf_session_arena_nbytes(&options), &pooled,
+                                  &memory))
+        options.pooled = &pooled;
     wharf_core_leave(&server->core);
     if (r < 0)
         return r;

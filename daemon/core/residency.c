@@ -8,7 +8,7 @@ void wharf_residency_init(struct wharf_residency *residency)
     *residency = (struct wharf_residency){.last_memory = 0};
     wharf_list_init(&residency->memories);
     wharf_list_init(&residency->unheld);
-    wharf_list_init(&residency->spares.list);
-    wharf_list_init(&residency->spares.unwanted);
+    wharf_list_init(&residency->arena_pool.list);
+    wharf_list_init(&residency->arena_pool.unwanted);
     wharf_list_init(&residency->room.tenants);
 }

@@ -2,8 +2,8 @@
 /*
  * residency.h: what GPUs have, or could have, of clients' memory: an account.
  *
- * gpu_memory.h says how an entry lives, gpu_room.h who makes room for whom, gpu_spares.h what
- * spares are. Guarded by the core lock.
+ * gpu_memory.h says how an entry lives, gpu_room.h who makes room for whom, gpu_arena_pool.h which
+ * arenas are pinned in advance.  Guarded by the core lock.
  */
 #ifndef WHARF_DAEMON_CORE_RESIDENCY_H
 #define WHARF_DAEMON_CORE_RESIDENCY_H
@@ -57,7 +57,7 @@ struct wharf_gpu_memory {
     bool read_only;
     bool is_device;     /* a client's own GPU memory: imported, not pinned */
     bool is_model;      /* the image of one: copied into the devices' memory; gpu_models.h */
-    bool is_spare;      /* nobody uses it yet: gpu_spares.h */
+    bool is_pooled;     /* nobody uses it yet: gpu_arena_pool.h */
     bool is_counted;    /* in the core's pinned_nbytes: some worker has it, or was asked to */
     uint32_t owner;     /* the GPU whose memory it is; WHARF_MAX_GPUS: not known, or none */
     uint32_t number;    /* what workers call it */
@@ -85,7 +85,7 @@ static inline bool wharf_gpu_memory_is_held(enum wharf_gpu_memory_state state)
 /* Whether nobody can use it any more: the client that it was of has given it up. */
 static inline bool wharf_gpu_memory_is_dead(const struct wharf_gpu_memory *memory)
 {
-    return !memory->session && !memory->is_spare;
+    return !memory->session && !memory->is_pooled;
 }
 
 /* Of the core. */
@@ -97,13 +97,13 @@ struct wharf_gpu_room {
 };
 
 /* Sizes that are remembered, the latest ones. */
-#define WHARF_GPU_SPARE_SIZES 4
+#define WHARF_GPU_ARENA_POOL_SIZES 4
 
-struct wharf_gpu_spares {
+struct wharf_gpu_arena_pool {
     struct wharf_list list;
     uint64_t nbytes;            /* of all in the list */
     struct wharf_list unwanted; /* to be freed */
-    uint64_t sizes[WHARF_GPU_SPARE_SIZES];
+    uint64_t sizes[WHARF_GPU_ARENA_POOL_SIZES];
 };
 
 /* Of the core. */
@@ -113,7 +113,7 @@ struct wharf_residency {
     uint32_t last_memory;
     uint64_t pinned_nbytes; /* of which GPUs have so much, each byte counted once */
     uint64_t dead_nbytes;   /* of that, what nobody uses any more */
-    struct wharf_gpu_spares spares;
+    struct wharf_gpu_arena_pool arena_pool;
     struct wharf_gpu_room room;
 };
 

@@ -77,13 +77,13 @@ static int make_regions(struct wharf_session *session, const struct wharf_sessio
     session->n_models = options->n_models;
     session->models = calloc(session->n_models + 1, sizeof(*session->models));
     if (!session->regions || !session->models) {
-        wharf_segment_free(options->spare);
+        wharf_segment_free(options->pooled);
         return -ENOMEM;
     }
     struct wharf_region *arena = &session->regions[0];
     int r = 0;
-    if (options->spare)
-        arena->segment = *options->spare;
+    if (options->pooled)
+        arena->segment = *options->pooled;
     else if (options->brought_fd >= 0)
         r = wharf_segment_adopt(options->brought_fd, options->brought_nbytes, false,
                                 &arena->segment);
@@ -113,7 +113,7 @@ int wharf_session_new(const struct wharf_session_options *options, struct wharf_
     struct wharf_session *session = calloc(1, sizeof(*session));
 
     if (!session) {
-        wharf_segment_free(options->spare);
+        wharf_segment_free(options->pooled);
         return -ENOMEM;
     }
     session->id = options->id;

@@ -160,10 +160,10 @@ static inline uint32_t wharf_session_cpu_engine(const struct wharf_session *sess
 struct wharf_session_options {
     uint64_t id;
     uint32_t n_entries;
-    uint64_t arena_nbytes;       /* 0: no arena, or one that is brought */
-    struct wharf_segment *spare; /* NULL, or what becomes the arena, of exactly that size: taken
+    uint64_t arena_nbytes;        /* 0: no arena, or one that is brought */
+    struct wharf_segment *pooled; /* NULL, or what becomes the arena, of exactly that size: taken
                                     over in any case */
-    int brought_fd;              /* a memfd that becomes the arena; -1: none */
+    int brought_fd;               /* a memfd that becomes the arena; -1: none */
     uint64_t brought_nbytes;
     uint32_t n_regions; /* the most that can be registered, the arena not counted */
     uint32_t n_models;  /* likewise */

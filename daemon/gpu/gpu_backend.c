@@ -13,7 +13,7 @@
 #include "daemon/core/core.h"
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/intake.h"
-#include "daemon/gpu/gpu_spare_maker.h"
+#include "daemon/gpu/gpu_arena_maker.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/gpu/worker_link.h"
 #include "daemon/placement/gpu_memory.h"
@@ -123,7 +123,7 @@ static uint64_t tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (backend->told.has_unheld)
         wharf_gpu_pins_retire(backend);
     if (backend->state == WHARF_GPU_UP) {
-        while (wharf_gpu_spare_maker_refill(backend->core, backend->gpu))
+        while (wharf_gpu_arena_maker_refill(backend->core, backend->gpu))
             ;
         uint64_t pins_ns = wharf_gpu_pins_tend(backend, now_ns);
         if (wharf_gpu_items_hang(backend, now_ns) || wharf_gpu_large_hang(backend, now_ns))

@@ -126,7 +126,7 @@ static uint64_t due_ns(const struct wharf_gpu_backend *backend, const struct wha
         return refused_due_ns(backend->core, hold);
     if (hold->state != WHARF_GPU_MEMORY_ABSENT)
         return WHARF_NEVER;
-    if (memory->is_spare)
+    if (memory->is_pooled)
         return 0;
     if (memory->is_device)
         return may_ask_for(backend, memory) ? 0 : WHARF_NEVER;

@@ -14,7 +14,7 @@
 #include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/dispatch/core_lock.h"
-#include "daemon/gpu/gpu_spare_maker.h"
+#include "daemon/gpu/gpu_arena_maker.h"
 #include "daemon/gpu/gpu_state.h"
 #include "proto/wharf_job.h"
 
@@ -202,7 +202,7 @@ void wharf_gpus_stop(struct wharf_core *core)
         wharf_gpu_backend_free(core->fleet.gpus[i].backend);
         core->fleet.gpus[i].backend = NULL;
     }
-    wharf_gpu_spare_maker_deinit(core);
+    wharf_gpu_arena_maker_deinit(core);
     wharf_core_enter(core);
     core->fleet.n_gpus = 0;
     core->fleet.gpu_engine = WHARF_ENGINE_AUTO;

@@ -58,12 +58,12 @@ struct wharf_gpu_memory *wharf_gpu_memory_new(struct wharf_core *core,
     return memory;
 }
 
-struct wharf_gpu_memory *wharf_gpu_memory_new_spare(int fd, uint64_t nbytes)
+struct wharf_gpu_memory *wharf_gpu_memory_new_pooled(int fd, uint64_t nbytes)
 {
     struct wharf_gpu_memory *memory = entry_new(fd, nbytes);
 
     if (memory)
-        memory->is_spare = true;
+        memory->is_pooled = true;
     return memory;
 }
 
@@ -108,7 +108,7 @@ void wharf_gpu_memory_add_gpu(struct wharf_core *core, uint32_t gpu)
 void wharf_gpu_memory_give(struct wharf_core *core, struct wharf_gpu_memory *memory,
                            struct wharf_session *session)
 {
-    memory->is_spare = false;
+    memory->is_pooled = false;
     memory->session = session;
     memory->tenant = session->tenant;
     wharf_tenant_ref(memory->tenant);
@@ -171,7 +171,7 @@ bool wharf_gpu_memory_drop(struct wharf_core *core, struct wharf_gpu_memory *mem
     wharf_pin_drop(core, memory);
     memory->session = NULL;
     memory->model = NULL;
-    memory->is_spare = false;
+    memory->is_pooled = false;
     uint32_t holders = wharf_gpu_memory_holders(memory);
     if (!memory->is_device && holders == 0) {
         /* The daemon's own mapping is still there: this frees no pages. */

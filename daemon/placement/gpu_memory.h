@@ -42,13 +42,13 @@ struct wharf_gpu_memory *wharf_gpu_memory_new_device(struct wharf_core *core,
                                                      struct wharf_session *session, int fd,
                                                      uint64_t nbytes);
 
-/* The same for a spare arena, which is nobody's yet. */
-struct wharf_gpu_memory *wharf_gpu_memory_new_spare(int fd, uint64_t nbytes);
+/* The same for a pooled arena, which is nobody's yet. */
+struct wharf_gpu_memory *wharf_gpu_memory_new_pooled(int fd, uint64_t nbytes);
 
 /* Enters what wharf_gpu_memory_new made. */
 void wharf_gpu_memory_add(struct wharf_core *core, struct wharf_gpu_memory *memory);
 
-/* A spare arena is this session's now. */
+/* A pooled arena is this session's now. */
 void wharf_gpu_memory_give(struct wharf_core *core, struct wharf_gpu_memory *memory,
                            struct wharf_session *session);
 

@@ -6,8 +6,8 @@
 #include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/residency.h"
+#include "daemon/placement/gpu_arena_pool.h"
 #include "daemon/placement/gpu_memory.h"
-#include "daemon/placement/gpu_spares.h"
 #include "daemon/placement/pin_account.h"
 #include "proto/wharf_job.h"
 
@@ -231,19 +231,20 @@ static struct search begin_search(const struct wharf_core *core,
     };
 }
 
-/* What spares do not give tenants do, or nobody gives anything. */
+/* Tenants give what the pool does not; if both are not enough, nothing goes. */
 static bool make(struct wharf_core *core, struct search *search, int64_t missing)
 {
-    uint64_t spare_nbytes = missing > 0 ? wharf_gpu_spares_pinned(&core->residency.spares) : 0;
+    uint64_t pool_nbytes =
+        missing > 0 ? wharf_gpu_arena_pool_pinned(&core->residency.arena_pool) : 0;
 
-    if (!find_victims(core, search, missing - (int64_t)spare_nbytes))
+    if (!find_victims(core, search, missing - (int64_t)pool_nbytes))
         return false;
     while (!wharf_list_is_empty(&search->victims))
         evict(core, WHARF_LIST_FIRST(&search->victims, struct wharf_gpu_memory, pin_link));
     missing = missing_nbytes(core, search->memory,
                              core->residency.room.leaving_nbytes + core->residency.dead_nbytes);
     if (missing > 0)
-        wharf_gpu_spares_yield(core, (uint64_t)missing);
+        wharf_gpu_arena_pool_yield(core, (uint64_t)missing);
     return true;
 }
 
@@ -253,7 +254,7 @@ enum wharf_gpu_room_outlook wharf_gpu_room_make(struct wharf_core *core,
     uint64_t going_nbytes = core->residency.room.leaving_nbytes + core->residency.dead_nbytes;
     struct wharf_gpu_pins *own = memory->tenant ? &memory->tenant->gpu_pins : NULL;
 
-    /* A spare is nobody's: it waits until there is room. */
+    /* A pooled arena is nobody's: it waits until there is room. */
     if (!own)
         return WHARF_GPU_ROOM_NONE;
     if (memory->is_promised && going_nbytes > 0)

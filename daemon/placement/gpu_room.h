@@ -4,7 +4,7 @@
  *
  * What GPUs have pinned is counted for each tenant.  While the budget has room, all memory that is
  * asked for is pinned.  When it has none, and a job names memory that is not pinned, memory goes in
- * this order: spare arenas; what no GPU has used for long; memory of the tenant that has most, as
+ * this order: pooled arenas; what no GPU has used for long; memory of the tenant that has most, as
  * long as that is more than an even share and not less than the tenant that wants room would have
  * then.  In each case what was used longest ago goes first.  All GPUs let go of it as soon as no
  * item of theirs names it.  Meanwhile the room is promised to the tenant that wanted it.

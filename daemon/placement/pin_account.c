@@ -62,7 +62,7 @@ void wharf_pin_count(struct wharf_core *core, struct wharf_gpu_memory *memory)
 void wharf_pin_discount(struct wharf_core *core, struct wharf_gpu_memory *memory)
 {
     core->residency.pinned_nbytes -= memory->nbytes;
-    core->residency.dead_nbytes -= memory->session || memory->is_spare ? 0 : memory->nbytes;
+    core->residency.dead_nbytes -= memory->session || memory->is_pooled ? 0 : memory->nbytes;
     wharf_pin_set_leaving(core, memory, false);
     if (memory->tenant)
         discharge_tenant(core, memory);

@@ -17,7 +17,7 @@ struct wharf_core;
 void wharf_pin_count(struct wharf_core *core, struct wharf_gpu_memory *memory);
 void wharf_pin_discount(struct wharf_core *core, struct wharf_gpu_memory *memory);
 
-/* A spare arena has become its tenant's. */
+/* A pooled arena has become its tenant's. */
 void wharf_pin_give_to_tenant(struct wharf_core *core, struct wharf_gpu_memory *memory);
 
 /* The client has given it up: it goes by itself, and waits for nothing. */

@@ -6,12 +6,12 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/core/residency.h"
-#include "daemon/gpu/gpu_spare_maker.h"
+#include "daemon/gpu/gpu_arena_maker.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/gpu/worker_message.h"
+#include "daemon/placement/gpu_arena_pool.h"
 #include "daemon/placement/gpu_memory.h"
 #include "daemon/placement/gpu_room.h"
-#include "daemon/placement/gpu_spares.h"
 #include "tests/lib/test_pins.h"
 
 #define S ((uint64_t)WHARF_NS_PER_S)
@@ -283,16 +283,17 @@ Test(wharfd_budget, unused_memory_makes_room, .init = set_up_budget, .fini = tes
 
 /* Arenas that are ready for sessions to come are in nobody's way, and do not come back before there
  * is room for them. */
-Test(wharfd_budget, spares_make_room, .init = set_up_budget, .fini = test_pins_tear_down)
+Test(wharfd_budget, pooled_arenas_make_room, .init = set_up_budget, .fini = test_pins_tear_down)
 {
     struct wharf_segment segment;
     struct wharf_gpu_memory *memory, *wanted;
     uint64_t now_ns = wharf_now_ns();
 
-    cr_assert_not(wharf_gpu_spares_take(&test_pins.core, 3 * TEST_PINS_PAGE, &segment, &memory));
-    while (wharf_gpu_spare_maker_refill(&test_pins.core, 0))
+    cr_assert_not(
+        wharf_gpu_arena_pool_take(&test_pins.core, 3 * TEST_PINS_PAGE, &segment, &memory));
+    while (wharf_gpu_arena_maker_refill(&test_pins.core, 0))
         ;
-    cr_assert_eq(test_pins.core.residency.spares.nbytes, 6 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.core.residency.arena_pool.nbytes, 6 * TEST_PINS_PAGE);
     test_pins_tend();
     test_pins_answer_registered(test_pins_told(WHARF_WORKER_REGISTER));
     test_pins_answer_registered(test_pins_told(WHARF_WORKER_REGISTER));
@@ -300,9 +301,9 @@ Test(wharfd_budget, spares_make_room, .init = set_up_budget, .fini = test_pins_t
     wanted = test_pins_add_to(0, false, 4);
     want(wanted, now_ns);
     test_pins_tend_at(now_ns);
-    cr_assert_eq(test_pins.core.residency.spares.nbytes, 3 * TEST_PINS_PAGE);
-    cr_assert_not(wharf_gpu_spare_maker_refill(&test_pins.core, 0));
-    cr_assert_eq(test_pins.core.residency.spares.nbytes, 3 * TEST_PINS_PAGE);
+    cr_assert_eq(test_pins.core.residency.arena_pool.nbytes, 3 * TEST_PINS_PAGE);
+    cr_assert_not(wharf_gpu_arena_maker_refill(&test_pins.core, 0));
+    cr_assert_eq(test_pins.core.residency.arena_pool.nbytes, 3 * TEST_PINS_PAGE);
     test_pins_tend_at(now_ns);
     test_pins_answer_forgotten(test_pins_told(WHARF_WORKER_FORGET));
     test_pins_tend_at(now_ns);
@@ -310,7 +311,7 @@ Test(wharfd_budget, spares_make_room, .init = set_up_budget, .fini = test_pins_t
     test_pins_answer_registered(wanted->number);
     cr_assert_eq(test_pins.core.residency.pinned_nbytes, 7 * TEST_PINS_PAGE);
     wharf_gpu_pins_lost(test_pins.backend);
-    wharf_gpu_spare_maker_deinit(&test_pins.core);
+    wharf_gpu_arena_maker_deinit(&test_pins.core);
 }
 
 /* Whose memory is given up while it waits, or while it makes room, is neither any more. */
