@@ -304,6 +304,8 @@ install_list = \
     644:encoders/line/LINES.md:$(docdir)/LINES.md \
     644:clientlib/GPU_MEMORY.md:$(docdir)/GPU_MEMORY.md \
     644:daemon/DESIGN.md:$(docdir)/DESIGN.md \
+    644:daemon/processes.svg:$(docdir)/processes.svg \
+    644:daemon/job-life.svg:$(docdir)/job-life.svg \
     644:daemon/SECURITY.md:$(docdir)/SECURITY.md \
     644:systemd/wharf.rules.yml:$(docdir)/wharf.rules.yml \
     644:systemd/wharf.dashboard.json:$(docdir)/wharf.dashboard.json \

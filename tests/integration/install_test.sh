@@ -59,6 +59,8 @@ test_uninstall_removes_all_that_install_put_there() {
 ./usr/share/doc/wharf/examples/example_async.c
 ./usr/share/doc/wharf/examples/example_gpu.c
 $(cd "$TOP" && printf './usr/share/doc/wharf/formats/%s\n' encoders/*/*_format.h | sed 's|formats/.*/|formats/|')
+./usr/share/doc/wharf/job-life.svg
+./usr/share/doc/wharf/processes.svg
 ./usr/share/doc/wharf/wharf.dashboard.json
 ./usr/share/doc/wharf/wharf.rules.yml
 ./usr/share/fish/vendor_completions.d/wharf.fish
