@@ -429,7 +429,7 @@ static void end_closing(struct wharf_server *server)
 /* An ordinary machine has short slices, and nothing is said of them. */
 static void shorten_slices(void)
 {
-    int r = wharf_slices_shorten();
+    int r = wharf_slices_shorten(WHARF_SLICE_LOOP_NS);
 
     if (r < 0)
         wharf_log(WHARF_LOG_INFO, &(struct wharf_log_fields){.error = -r},

@@ -77,25 +77,36 @@ static unsigned take_hand(struct wharf_core *core, struct wharf_piece hand[MOST_
 
 /* ---- waiting ------------------------------------------------------------------------------- */
 
-/* Looks at the rings, some microseconds long, before the processor is offered to others: that takes
- * a system call. */
+/* Looks at the rings, some microseconds long each, before the processor is offered to others: that
+ * takes a system call. */
 #define N_QUICK_LOOKS 32
 
 /* When somebody took it, that lasts longer than this. */
 #define YIELD_NS 20000u
+
+struct looks {
+    unsigned n_vain;     /* one after another that found nothing */
+    unsigned n_unbroken; /* since the processor was offered to others */
+};
 
 /*
  * Between two looks at the rings: lets the other threads of the processor's core, and those that
  * wait for the core lock, go ahead.  Before long it finds out whether somebody wants the
  * processor, perhaps the very client that is watched for: returns whether.  Then it is better to
  * sleep, since who wakes up goes before those who only work on, and who watches does not.
+ *
+ * The processor is offered as often to others where each look finds something that is done at once,
+ * such as a tenant's no-ops without end.  Linux lets a thread that goes on keep the processor until
+ * the next tick, up to 10 ms away, and other tenants' clients would wait as long.  But then the
+ * worker does not sleep: it would be called at once.
  */
-static bool pause_briefly(unsigned n_looks)
+static bool pause_briefly(struct looks *looks)
 {
-    if (n_looks > N_QUICK_LOOKS) {
+    if (looks->n_vain > N_QUICK_LOOKS || looks->n_unbroken >= N_QUICK_LOOKS) {
         uint64_t since_ns = wharf_now_ns();
+        looks->n_unbroken = 0;
         sched_yield();
-        return wharf_now_ns() - since_ns > YIELD_NS;
+        return looks->n_vain > N_QUICK_LOOKS && wharf_now_ns() - since_ns > YIELD_NS;
     }
     for (unsigned i = 0; i < 8; i++)
         wharf_relax();
@@ -182,7 +193,7 @@ static void set_up(struct wharf_cpu_worker *worker)
     if (backend->nice && setpriority(PRIO_PROCESS, 0, backend->nice) < 0)
         wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = errno},
                   "cannot set the workers' nice value");
-    (void)wharf_slices_shorten();
+    (void)wharf_slices_shorten(WHARF_SLICE_WORKER_NS);
 }
 
 /* Runs what there is to do; whether there was anything.  has_looked: in vain, since the last. */
@@ -208,7 +219,7 @@ void *wharf_cpu_worker_run(void *data)
     struct wharf_cpu_worker *worker = data;
     struct wharf_cpu_backend *backend = worker->backend;
     struct wharf_core *core = backend->core;
-    unsigned n_looks = 0; /* with nothing found */
+    struct looks looks = {0};
     bool crowded = false; /* others want the processor */
 
     set_up(worker);
@@ -218,19 +229,21 @@ void *wharf_cpu_worker_run(void *data)
     }
     for (;;) {
         if (wharf_core_poll_rings(core))
-            n_looks = 0;
+            looks.n_vain = 0;
         if (backend->stop)
             break;
         if (worker->is_spare && backend->n_spares_at_work > core->workers.n_blocked) {
             retire(worker);
-        } else if (serve(worker, n_looks > 0)) {
-            n_looks = 0;
+        } else if (serve(worker, looks.n_vain > 0)) {
+            looks.n_vain = 0;
         } else if (wharf_split_decode_help(core, worker)) {
-            n_looks = 0;
+            looks.n_vain = 0;
             worker->time.base_ns = 0;
-        } else if (may_look(core, n_looks) && !crowded) {
+        } else if (may_look(core, looks.n_vain) && !crowded) {
             wharf_core_leave(core);
-            crowded = pause_briefly(++n_looks);
+            looks.n_vain++;
+            looks.n_unbroken++;
+            crowded = pause_briefly(&looks);
             wharf_core_enter(core);
         } else {
             if (worker->is_spare)
@@ -238,7 +251,7 @@ void *wharf_cpu_worker_run(void *data)
             else
                 sleep_until_called(worker);
             worker->time.base_ns = 0;
-            n_looks = 0;
+            looks = (struct looks){0};
             crowded = false;
         }
     }

@@ -7,9 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The least that can be asked for. */
-#define SLICE_NS 100000u
-
 /* Linux's struct sched_attr: its header and the C library's <sched.h> cannot be included together.
  */
 struct scheduling {
@@ -28,7 +25,7 @@ static int get(struct scheduling *attr)
     return syscall(SYS_sched_getattr, 0, attr, sizeof(*attr), 0) < 0 ? -errno : 0;
 }
 
-int wharf_slices_shorten(void)
+int wharf_slices_shorten(uint64_t slice_ns)
 {
     struct scheduling attr = {.size = sizeof(attr)};
     int r = get(&attr);
@@ -37,10 +34,10 @@ int wharf_slices_shorten(void)
         return r;
     if (attr.policy != SCHED_OTHER && attr.policy != SCHED_BATCH)
         return -EINVAL;
-    attr.runtime_ns = SLICE_NS;
+    attr.runtime_ns = slice_ns;
     if (syscall(SYS_sched_setattr, 0, &attr, 0) < 0)
         return -errno;
     /* Older kernels take it and do nothing with it. */
     r = get(&attr);
-    return r < 0 || attr.runtime_ns == SLICE_NS ? r : -EOPNOTSUPP;
+    return r < 0 || attr.runtime_ns == slice_ns ? r : -EOPNOTSUPP;
 }
