@@ -33,8 +33,9 @@
 #define MOST_SERVED 8
 #define MOST_SERVED_OF_USER 2
 
-/* How long one may take altogether. */
+/* How long one may take altogether, and of this the request from its first byte to its last. */
 #define MOST_NS (10 * (uint64_t)WHARF_NS_PER_S)
+#define MOST_REQUEST_NS ((uint64_t)WHARF_NS_PER_S)
 
 /* What is sent in one turn. */
 #define TURN_NBYTES 65536u
@@ -66,8 +67,10 @@ struct scrape {
     struct wharf_timer timer;
     struct wharf_list link;
     struct wharf_list stats_link; /* among those who wait for a text that is being made */
+    uint64_t until_ns;
     uid_t uid;
     bool has_asked; /* its request is there, so it waits or is served */
+    bool is_late;   /* its request is not, and has had its time */
     bool is_served;
     char request[4096];
     size_t n_request;
@@ -194,6 +197,11 @@ static void on_time(struct wharf_timer *timer)
     scrape_free(WHARF_LIST_ENTRY(timer, struct scrape, timer));
 }
 
+static void limit(struct scrape *scrape)
+{
+    wharf_timer_set(scrape->scraper->server->loop, &scrape->timer, scrape->until_ns, on_time);
+}
+
 /* ---- talking ------------------------------------------------------------------------------- */
 
 /* Short enough for any socket that was not written to yet. */
@@ -251,12 +259,33 @@ static void take_request(struct scrape *scrape)
         return;
     }
     scrape->has_asked = true;
+    limit(scrape);
     serve(scrape->scraper);
 }
 
 static bool is_whole(const struct scrape *scrape)
 {
     return strstr(scrape->request, "\r\n\r\n") || strstr(scrape->request, "\n\n");
+}
+
+static void receive(struct scrape *scrape);
+
+/* The rest may have come while this thread was kept from its processor. */
+static void on_request_time(struct wharf_timer *timer)
+{
+    struct scrape *scrape = WHARF_LIST_ENTRY(timer, struct scrape, timer);
+
+    scrape->is_late = true;
+    receive(scrape);
+}
+
+/* Each byte by itself would be soon enough: the request as a whole has its time. */
+static void limit_request(struct scrape *scrape)
+{
+    uint64_t end_ns = wharf_now_ns() + MOST_REQUEST_NS;
+
+    if (end_ns < scrape->until_ns)
+        wharf_timer_set(scrape->scraper->server->loop, &scrape->timer, end_ns, on_request_time);
 }
 
 static void receive(struct scrape *scrape)
@@ -266,17 +295,19 @@ static void receive(struct scrape *scrape)
     bool has_fds;
     ssize_t n = look(scrape->source.fd, at, n_free, &has_fds);
 
-    if (n == -EAGAIN || n == -EINTR)
+    if ((n == -EAGAIN || n == -EINTR) && !scrape->is_late)
         return;
     if (has_fds || n <= 0 || recv(scrape->source.fd, at, (size_t)n, MSG_DONTWAIT) != n) {
         scrape_free(scrape);
         return;
     }
+    if (scrape->n_request == 0)
+        limit_request(scrape);
     scrape->n_request += (size_t)n;
     at[n] = 0;
     if (is_whole(scrape))
         take_request(scrape);
-    else if (scrape->n_request == sizeof(scrape->request) - 1)
+    else if (scrape->is_late || scrape->n_request == sizeof(scrape->request) - 1)
         scrape_free(scrape);
 }
 
@@ -333,7 +364,8 @@ static int scrape_new(struct wharf_scraper *scraper, int fd, uid_t uid)
         return r;
     }
     wharf_list_append(&scraper->scrapes, &scrape->link);
-    wharf_timer_set(loop, &scrape->timer, wharf_now_ns() + MOST_NS, on_time);
+    scrape->until_ns = wharf_now_ns() + MOST_NS;
+    limit(scrape);
     scraper->n_scrapes++;
     update(scraper);
     return 0;

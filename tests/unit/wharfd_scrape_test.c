@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,6 +131,35 @@ Test(wharfd_scrape, what_is_no_request_is_not_answered)
     text = read_all(fd);
     cr_assert_str_eq(text, "");
     free(text);
+    scrape();
+    test_wharfd_finish(&wharfd);
+}
+
+static bool is_closed(int fd)
+{
+    char byte;
+
+    return recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+/* One that went on byte by byte kept its place for as long as one may take altogether.  The one
+ * that has said nothing has come before it, and stays for longer. */
+Test(wharfd_scrape, request_that_trickles_has_its_time_as_a_whole)
+{
+    test_wharfd_start_by(&wharfd, "auto", "");
+    scrape();
+    int silent = connected(), slow = connected();
+    struct pollfd fds[2] = {{.fd = silent, .events = POLLIN}, {.fd = slow, .events = POLLIN}};
+    send_text(slow, get, 1);
+    /* Whoever goes first wakes it; what trickles does so between two looks. */
+    for (size_t i = 1; poll(fds, 2, 20) == 0; i++) {
+        cr_assert_lt(i, 4000u);
+        send(slow, "G", 1, MSG_NOSIGNAL);
+    }
+    cr_expect(is_closed(slow));
+    cr_expect_not(is_closed(silent));
+    close(silent);
+    close(slow);
     scrape();
     test_wharfd_finish(&wharfd);
 }
