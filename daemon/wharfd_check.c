@@ -7,8 +7,9 @@
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "daemon/base/config.h"
 #include "daemon/base/config_report.h"
@@ -92,16 +93,20 @@ static void check_group(const char *name, const char *section, const char *key, 
                                "%s = %s: there is no such group, so %s", key, name, so);
 }
 
-static void check_folder(const char *path, const char *section, const char *key,
+/* A socket for which there is no folder keeps the daemon from starting; it does without metrics. */
+static void check_folder(const char *path, bool is_error, const char *section, const char *key,
                          struct wharf_config_report *report)
 {
-    char folder[WHARF_CONFIG_PATH_NBYTES];
+    char copy[WHARF_CONFIG_PATH_NBYTES];
+    struct stat st;
 
-    snprintf(folder, sizeof(folder), "%s", path);
-    if (path[0] && wharf_config_report_find(report, section, key) &&
-        access(dirname(folder), F_OK) < 0)
-        wharf_config_report_of(report, false, section, key, "%s = %s: there is no folder %s", key,
-                               path, folder);
+    snprintf(copy, sizeof(copy), "%s", path);
+    const char *folder = dirname(copy);
+    if (!path[0] || !wharf_config_report_find(report, section, key) ||
+        (stat(folder, &st) == 0 && S_ISDIR(st.st_mode)))
+        return;
+    wharf_config_report_of(report, is_error, section, key, "%s = %s: there is no folder %s", key,
+                           path, folder);
 }
 
 /* What is not ours is not replaced.  Sockets are not looked at: those of a running daemon are
@@ -119,19 +124,28 @@ static void check_kind(const char *path, bool is_error, const char *section, con
 static void check_place(const char *path, bool is_error, const char *section, const char *key,
                         struct wharf_config_report *report)
 {
-    check_folder(path, section, key, report);
+    check_folder(path, is_error, section, key, report);
     check_kind(path, is_error, section, key, report);
+}
+
+/* Whether the daemon makes its sockets itself.  A service of systemd is handed them, so no path
+ * keeps it from starting; systemd sets this variable where it has the service reloaded, of which
+ * this check is a part. */
+static bool makes_sockets(void)
+{
+    return getenv("MAINPID") == NULL;
 }
 
 void wharf_check_machine(const struct wharf_config *config, struct wharf_config_report *report)
 {
     static const char own_alone[] = "only the daemon's own user may connect";
     char section[WHARF_CONFIG_NAME_NBYTES + sizeof("listen ")];
+    bool is_error = makes_sockets();
 
     check_totals(config, report);
     check_cpus(config, report);
     check_gpu(config, report);
-    check_place(config->listen.path, true, "daemon", "socket", report);
+    check_place(config->listen.path, is_error, "daemon", "socket", report);
     check_group(config->listen.group, "daemon", "socket_group", own_alone, report);
     check_group(config->observer_group, "daemon", "observer_group",
                 "only root and the daemon's own user see all tenants", report);
@@ -139,7 +153,7 @@ void wharf_check_machine(const struct wharf_config *config, struct wharf_config_
         check_place(config->metrics_socket, false, "daemon", "metrics_socket", report);
     for (size_t i = 0; i < config->n_listens; i++) {
         snprintf(section, sizeof(section), "listen %s", config->listens[i].name);
-        check_place(config->listens[i].path, true, section, "path", report);
+        check_place(config->listens[i].path, is_error, section, "path", report);
         check_group(config->listens[i].group, section, "group", own_alone, report);
     }
     for (size_t i = 0; i < config->n_groups; i++) {

@@ -140,6 +140,29 @@ test_contradictions_are_warnings() {
     expect_text 6 "$(wc -l < said)"
 }
 
+# The check had only a warning for what the daemon does not start with.  A reload, in which systemd
+# sets MAINPID, is of a service that is handed its sockets.
+test_start_and_check_agree_about_folders_of_sockets() {
+    wrong() { # FOLDER LINE
+        cat conf
+        check 2
+        grep -qF "wharfd: error: conf:$2: " said
+        grep -qF ": there is no folder $1" said
+        expect_status 1 timeout -k 1 600 "$wharfd" --config conf > log 2>&1
+        MAINPID=1 check 0
+        grep -qF "wharfd: warning: conf:$2: " said
+    }
+    printf '[daemon]\nsocket = /nonexistent/s\n' > conf
+    wrong /nonexistent 2
+    : > file
+    printf '[daemon]\nsocket = %s/file/s\n' "$PWD" > conf
+    wrong "$PWD/file" 2
+    printf '[daemon]\nsocket = %s/s\n[listen pods]\npath = /nonexistent/s\n' "$PWD" > conf
+    wrong /nonexistent 4
+    printf '[daemon]\nsocket = %s/s\nmetrics_socket = /nonexistent/s\n' "$PWD" > conf
+    check 0
+}
+
 # A program that asks for nothing was refused by the daemon, of which the check said nothing.
 test_few_jobs_are_a_warning_and_enough_for_one_program() {
     printf '[quota]\nmax_jobs = 100\n[tenant uid:1]\nweight = 5\n' > conf
