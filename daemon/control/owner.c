@@ -360,19 +360,6 @@ static void give_up_all_unasked(struct wharf_owners *owners)
     give_up_unasked(owners, WHARF_NEVER);
 }
 
-/* Returns the question that it had, which is not asked now; or NULL. */
-static struct question *stop_process(struct asker *asker)
-{
-    struct question *question = WHARF_STEAL(asker->question);
-
-    wharf_timer_clear(asker->owners->server->loop, &asker->timer);
-    if (asker->process)
-        wharf_owner_process_kill(WHARF_STEAL(asker->process));
-    if (question)
-        question->is_asked = false;
-    return question;
-}
-
 static void log_no_answer(const char *why)
 {
     wharf_log_client(
@@ -380,6 +367,20 @@ static void log_no_answer(const char *why)
         "who owns the uids of new clients, or which groups they are in, is not known: the process "
         "that looks that up %s",
         why);
+}
+
+/* Returns the question that it had, which is not asked now; or NULL.  `tell`: of the process's end.
+ */
+static struct question *stop_process(struct asker *asker, void (*tell)(const char *end))
+{
+    struct question *question = WHARF_STEAL(asker->question);
+
+    wharf_timer_clear(asker->owners->server->loop, &asker->timer);
+    if (asker->process)
+        wharf_owner_process_kill(WHARF_STEAL(asker->process), tell);
+    if (question)
+        question->is_asked = false;
+    return question;
 }
 
 static void set_timer(struct asker *asker);
@@ -397,7 +398,7 @@ static void on_timeout(struct wharf_timer *timer)
     }
     log_no_answer(asker->process->is_up ? "does not answer within lookup_timeout"
                                         : "does not start");
-    struct question *question = stop_process(asker);
+    struct question *question = stop_process(asker, NULL);
     owners->is_hung = true;
     if (wharf_list_is_empty(&question->arrivals))
         owners->n_old = 0;
@@ -438,8 +439,7 @@ static void lose(struct asker *asker)
 {
     struct wharf_owners *owners = asker->owners;
 
-    log_no_answer("has ended");
-    struct question *question = stop_process(asker);
+    struct question *question = stop_process(asker, log_no_answer);
     if (!question)
         return;
     give_up(owners, question);
@@ -542,8 +542,9 @@ static void ask_next(struct wharf_owners *owners)
     while ((question = next_question(owners)) && (asker = find_idle(owners, &n_busy))) {
         if (ask(asker, question) == 0)
             continue;
-        log_no_answer(asker->process ? "has ended" : "cannot be started");
-        stop_process(asker);
+        if (!asker->process)
+            log_no_answer("cannot be started");
+        stop_process(asker, log_no_answer);
         /* Those that are asked something have their turn again. */
         if (n_busy > 0)
             return;
@@ -609,14 +610,14 @@ void wharf_owners_reload(struct wharf_owners *owners)
     wharf_member_cache_clear(&owners->members);
     list_tenants(owners);
     for (unsigned i = 0; i < MOST_ASKED; i++)
-        stop_process(&owners->askers[i]);
+        stop_process(&owners->askers[i], NULL);
     ask_next(owners);
 }
 
 void wharf_owners_end(struct wharf_owners *owners)
 {
     for (unsigned i = 0; i < MOST_ASKED; i++)
-        stop_process(&owners->askers[i]);
+        stop_process(&owners->askers[i], NULL);
     give_up_all_unasked(owners);
 }
 

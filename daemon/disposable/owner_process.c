@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/exit_text.h"
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/loop_source.h"
@@ -27,13 +29,27 @@ static void forget(struct wharf_owner_process *process)
     free(process);
 }
 
+/* SIGKILL changes nothing of the end of a process whose socket was closed by its end. */
+static void tell_end(const struct wharf_owner_process *process, const siginfo_t *info)
+{
+    int status = info->si_code == CLD_EXITED ? info->si_status : 128 + info->si_status;
+    char text[WHARF_EXIT_TEXT_NBYTES], end[WHARF_EXIT_TEXT_NBYTES + sizeof("has ended ")];
+
+    if (!process->tell)
+        return;
+    snprintf(end, sizeof(end), "has ended %s", wharf_exit_text(status, text));
+    process->tell(end);
+}
+
 static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
 {
     struct wharf_owner_process *process =
         WHARF_LIST_ENTRY(source, struct wharf_owner_process, exit_source);
+    siginfo_t info = {0};
 
     (void)ready;
-    waitid(P_PIDFD, (id_t)source->fd, NULL, WEXITED);
+    waitid(P_PIDFD, (id_t)source->fd, &info, WEXITED);
+    tell_end(process, &info);
     process->killed->n--;
     forget(process);
 }
@@ -88,16 +104,19 @@ int wharf_owner_process_new(struct wharf_loop *loop, const struct wharf_owner_fi
     return 0;
 }
 
-void wharf_owner_process_kill(struct wharf_owner_process *process)
+void wharf_owner_process_kill(struct wharf_owner_process *process, void (*tell)(const char *end))
 {
+    process->tell = tell;
     kill(process->pid, SIGKILL);
     wharf_loop_remove(process->loop, &process->source);
     process->source.fd = wharf_close_fd(process->source.fd);
     process->killed->n++;
     wharf_list_append(&process->killed->list, &process->link);
     /* Where that fails it stays counted: fewer are started. */
-    wharf_loop_add(process->loop, &process->exit_source, process->exit_source.fd, POLLIN,
-                   on_exit_of_process);
+    int r = wharf_loop_add(process->loop, &process->exit_source, process->exit_source.fd, POLLIN,
+                           on_exit_of_process);
+    if (r < 0 && tell)
+        tell("has ended");
 }
 
 void wharf_owner_process_free(struct wharf_owner_process *process)

@@ -18,7 +18,8 @@ struct wharf_owner_process {
     struct wharf_source source;      /* its socket, or nothing after it was killed */
     struct wharf_source exit_source; /* its pidfd */
     struct wharf_owner_killed *killed;
-    struct wharf_list link; /* in that list */
+    struct wharf_list link;        /* in that list */
+    void (*tell)(const char *end); /* of its end; NULL: nobody is told */
 };
 
 /* Those that were killed and have not ended yet. */
@@ -34,8 +35,9 @@ int wharf_owner_process_new(struct wharf_loop *loop, const struct wharf_owner_fi
                             struct wharf_owner_process **ret_process);
 
 /* Kills it; nothing more is heard of it.  It is among the killed ones until it has ended, which can
- * take as long as what it hangs in. */
-void wharf_owner_process_kill(struct wharf_owner_process *process);
+ * take as long as what it hangs in.  One that has ended by itself, or is about to, has `tell`
+ * called then with how: "has ended by SIGSEGV". */
+void wharf_owner_process_kill(struct wharf_owner_process *process, void (*tell)(const char *end));
 
 /* The daemon ends: likewise, but nobody waits for its end.  NULL is allowed. */
 void wharf_owner_process_free(struct wharf_owner_process *process);

@@ -253,41 +253,47 @@ int test_wharfd_says_times(const struct test_wharfd *daemon, const char *text, u
     return TEST_WAIT(n_said(daemon, text) >= n);
 }
 
-static int is_fd_filter(int pid)
+static int is_called(int pid, const char *name)
 {
-    char path[64], name[32] = "";
+    char path[64], found[32] = "";
 
     snprintf(path, sizeof(path), "/proc/%d/comm", pid);
     FILE *file = fopen(path, "re");
     if (!file)
         return 0;
-    int found = fgets(name, sizeof(name), file) && strcmp(name, "wharfd-filter\n") == 0;
+    int is = fgets(found, sizeof(found), file) && strcspn(found, "\n") == strlen(name) &&
+             strncmp(found, name, strlen(name)) == 0;
     fclose(file);
-    return found;
+    return is;
 }
 
 /* The kernel's list may lack some while one of them ends. */
-static pid_t find_fd_filter(const struct test_wharfd *daemon)
+static pid_t find_child(const struct test_wharfd *daemon, const char *name)
 {
     char path[64];
-    int pid, filter = 0;
+    int pid, child = 0;
 
     snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)daemon->pid, (int)daemon->pid);
     FILE *file = fopen(path, "re");
     if (!file)
         return 0;
-    while (!filter && fscanf(file, "%d", &pid) == 1)
-        filter = is_fd_filter(pid) ? pid : 0;
+    while (!child && fscanf(file, "%d", &pid) == 1)
+        child = is_called(pid, name) ? pid : 0;
     fclose(file);
-    return filter;
+    return child;
+}
+
+pid_t test_wharfd_child(const struct test_wharfd *daemon, const char *name)
+{
+    pid_t child = 0;
+
+    TEST_WAIT((child = find_child(daemon, name)) > 0);
+    return child;
 }
 
 pid_t test_wharfd_fd_filter(const struct test_wharfd *daemon)
 {
-    pid_t filter = 0;
-
-    TEST_WAIT((filter = find_fd_filter(daemon)) > 0);
-    return filter;
+    return test_wharfd_child(daemon, "wharfd-filter");
 }
 
 int test_wharfd_n_fds(const struct test_wharfd *daemon)

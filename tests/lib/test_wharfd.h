@@ -77,7 +77,9 @@ int test_wharfd_says(const struct test_wharfd *daemon, const char *text);
 /* The same of a text that it says several times. */
 int test_wharfd_says_times(const struct test_wharfd *daemon, const char *text, unsigned n);
 
-/* Its child that receives clients' descriptors, which is there or comes by itself. */
+/* Its child of that name, which is there or comes by itself; the one that receives clients'
+ * descriptors. */
+pid_t test_wharfd_child(const struct test_wharfd *daemon, const char *name);
 pid_t test_wharfd_fd_filter(const struct test_wharfd *daemon);
 
 /* Its open descriptors, its mappings of memfds, and its memory in KiB: resident private and shared,

@@ -474,6 +474,16 @@ Test(wharfd_owners, look_ups_that_hang_keep_out_nobody_who_is_known)
     test_wharfd_finish(&wharfd);
 }
 
+/* It was said that it has ended, and not how. */
+Test(wharfd_owners, the_signal_that_ends_a_look_up_is_logged)
+{
+    start("");
+    kill(test_wharfd_child(&wharfd, "wharfd-owners"), SIGSEGV);
+    cr_assert(test_wharfd_says(&wharfd, "the process that looks that up has ended by SIGSEGV"));
+    expect_tenant(OF_ALICE, "uid:65001");
+    test_wharfd_finish(&wharfd);
+}
+
 /* An answer that never comes is not waited for; all that it is missing for are one owner. */
 Test(wharfd_owners, an_unanswered_look_up_is_charged_to_one_common_owner)
 {
