@@ -208,6 +208,7 @@ WHARF_DEVICE failure take_literals(state &st, sequences &q, uint32_t end)
     } else if (l.type == LITERALS_RLE) {
         output_stream out = {st.out, st.out_avail, out_at};
         out.write_run<uint8_t>((uint8_t)load_bytes(st.source, payload), 0, l.n);
+        syncwarp(); /* lanes meet, for the compiler too */
     } else {
         literals_result result =
             take_tree_apart({st.ref, st.source, st.out, st.keep, l, st.at, out_at, st.steps.left});

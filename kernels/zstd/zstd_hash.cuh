@@ -72,6 +72,7 @@ WHARF_DEVICE void add_hash(state &st)
         uint64_t product = 0;
         if (lane_id() < 4 * n)
             product = load_output(st, st.hashed + STRIPE_NBYTES * first + 8 * lane_id()) * PRIME_2;
+        syncwarp(); /* lanes meet, for the compiler too */
         for (uint32_t k = 0; k < n; k++)
             sum = mix(sum, shfl(product, 4 * k + (lane_id() & 3)));
     }

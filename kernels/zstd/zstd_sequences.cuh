@@ -57,18 +57,27 @@ template <bool IS_NOTED>
 WHARF_DEVICE chain_end follow_states(shared &s, uint32_t index, uint32_t at, uint32_t n)
 {
     unsigned lane = lane_id();
+    /* Which lanes have a state, and of these which bits of the sum say how many are below its own:
+     * the first one's all but its own, the second one's the offset's, the third one's none. */
+    uint32_t is_state = lane < 3 ? FULL_MASK : 0;
+    uint32_t first = lane == 0 ? FULL_MASK : 0, second = lane == 1 ? 15 : 0;
     uint32_t *record = reinterpret_cast<uint32_t *>(s.records) + (lane & 3);
+    uint32_t begin = lane * CELLS_STRIDE;
     WHARF_NO_UNROLL
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t cell = lane < 3 ? load(&s.cells[index]) : 0;
-        if (IS_NOTED && lane < 4)
-            store(record + 4 * i, lane < 3 ? cell : at);
+        uint32_t cell = load(&s.cells[index]) & is_state;
+        if (IS_NOTED) {
+            if (lane < 4)
+                store(record + 4 * i, lane < 3 ? cell : at);
+            syncwarp(); /* lanes meet, for the compiler too */
+        }
         uint32_t sum = reduce_add(cell);
         uint32_t n_state = cell_n_state(cell), n_all = cell_n_state(sum);
         at -= cell_n_extra(sum) + n_all;
-        uint32_t below = lane == 0 ? n_all - n_state : lane == 1 ? cell_n_offset(sum) : 0;
+        uint32_t below = ((n_all - n_state) & first) + (sum >> CELL_OFFSET_SHIFT & second);
         uint32_t bits = window_bits(s, at + below) & ((1u << n_state) - 1);
-        index = lane * CELLS_STRIDE + (cell >> CELL_NEXT_SHIFT) + bits;
+        index = begin + (cell >> CELL_NEXT_SHIFT) + bits;
+        index = index & is_state;
     }
     return {index, at};
 }

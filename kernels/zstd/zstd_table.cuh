@@ -171,6 +171,7 @@ WHARF_DEVICE uint32_t rank_symbols(shared &s, uint32_t *cells, uint32_t n_symbol
             store(&s.ranks[end - n], (uint8_t)(symbol + 1));
         if (symbol < n_symbols)
             store(&s.next[symbol], (uint16_t)(count < 0 ? 1 : n));
+        syncwarp(); /* lanes meet, for the compiler too */
         n_rare += popc(rare);
         n_ranks = uniform(shfl(end, 31));
     }
@@ -188,6 +189,7 @@ WHARF_DEVICE void fill_ranks(shared &s, uint32_t n_ranks)
         v = v > before ? v : before;
         if (i < n_ranks)
             store(&s.ranks[i], (uint8_t)v);
+        syncwarp(); /* lanes meet, for the compiler too */
         before = shfl(v, 31);
     }
     syncwarp();
@@ -203,6 +205,7 @@ WHARF_DEVICE void spread_ranks(shared &s, uint32_t *cells, uint32_t n_ranks, uin
         if (at < n_ranks)
             store(&cells[at], (uint32_t)load(&s.ranks[done + popc(there & lanemask_lt())]) - 1);
         done += popc(there);
+        syncwarp(); /* lanes meet, for the compiler too */
     }
     syncwarp();
 }

@@ -80,6 +80,7 @@ WHARF_DEVICE uint32_t complete_weights(shared &s, uint32_t n)
         sum += (1u << (weight & 31)) >> 1;
         n_ones += weight == 1;
     }
+    syncwarp(); /* lanes meet, for the compiler too */
     if (reduce_max(most) > WHARF_ZSTD_TREE_MAX_NBITS)
         return 0;
     sum = reduce_add(sum);
