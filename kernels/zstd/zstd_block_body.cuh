@@ -301,6 +301,12 @@ WHARF_DEVICE table_place take_table(state &st, unsigned k, uint32_t mode, uint32
     return {true, at + d.nbytes, d.log};
 }
 
+/* The order of tables and of first states. */
+WHARF_DEVICE unsigned kind_of_turn(unsigned turn)
+{
+    return turn == 0 ? LITERAL_LENGTHS : turn == 1 ? OFFSETS : MATCH_LENGTHS;
+}
+
 /* collective.  The tables, whose modes are at byte `at`; then their bits, to `end`. */
 WHARF_DEVICE failure begin_sequences(state &st, sequences &q, uint32_t at, uint32_t end)
 {
@@ -313,8 +319,7 @@ WHARF_DEVICE failure begin_sequences(state &st, sequences &q, uint32_t at, uint3
     load_window(st, quad);
     WHARF_NO_UNROLL
     for (unsigned turn = 0; turn < 3; turn++) {
-        /* Offsets come before lengths of matches. */
-        unsigned k = turn == 0 ? LITERAL_LENGTHS : turn == 1 ? OFFSETS : MATCH_LENGTHS;
+        unsigned k = kind_of_turn(turn);
         table_place place = take_table(st, k, modes >> (6 - 2 * turn) & 3, at, end, quad);
         if (!place.is_good)
             return {WHARF_REASON_ZSTD_TABLE, at};
@@ -330,11 +335,11 @@ WHARF_DEVICE failure begin_sequences(state &st, sequences &q, uint32_t at, uint3
     q.at = uniform(bits.top);
     uint32_t base = 128 * window_quad(q.at);
     load_window(st, base >> 7);
-    uint32_t lane = lane_id();
-    uint32_t log = lane == 0 ? logs[0] : lane == 1 ? logs[2] : lane == 2 ? logs[1] : 0;
-    uint32_t above = lane == 0 ? 0 : lane == 1 ? logs[0] + logs[1] : logs[0];
-    q.index = lane * CELLS_STRIDE + window_bits_below(st.s(), q.at - base - above, log);
-    q.at -= n_first;
+    WHARF_UNROLL
+    for (unsigned turn = 0; turn < 3; turn++) {
+        q.index[kind_of_turn(turn)] = uniform(window_bits_below(st.s(), q.at - base, logs[turn]));
+        q.at -= logs[turn];
+    }
     return {WHARF_REASON_NONE, at};
 }
 

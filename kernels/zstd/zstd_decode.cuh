@@ -231,8 +231,10 @@ WHARF_DEVICE void begin(state &st, shared &s, const chunk_job &job)
     st.steps.init(job);
     for (unsigned i = lane_id(); i < sizeof(s.bases) / sizeof(s.bases[0]); i += WARP_LANES)
         store(&s.bases[i], load(&LENGTH_BASES[i]));
-    if (lane_id() < 4)
+    if (lane_id() < 4) {
+        store(&s.before[lane_id()], 0u);
         store(&s.window[WINDOW_NWORDS + lane_id()], 0u);
+    }
     if (lane_id() == 0) {
         store(&s.stop.at, job.stop.at);
         store(&s.stop.value, job.stop.value);

@@ -29,13 +29,12 @@ constexpr uint32_t BATCHES_BETWEEN_LOOKS = 16;
  * in front of them was more than 5 bytes. */
 constexpr uint32_t BATCH_STEPS = 8;
 
-/* A block's sequences under way.  The same in all lanes but for `index`. */
+/* A block's sequences under way.  The same in all lanes. */
 struct sequences {
     uint32_t n;         /* how many are left */
     uint32_t at;        /* the bits of the next one are below */
     uint32_t begin_bit; /* and not below this one */
-    /* Lanes 0 to 2: the place of the state's cell, of lengths of literals, of matches, offsets. */
-    uint32_t index;
+    uint32_t index[3];  /* the states, by kind */
     /* Literals: the next one is literals[n_out + room]; there are those before literals[end]. */
     const uint8_t *literals;
     uint32_t in_input,
@@ -45,41 +44,57 @@ struct sequences {
     uint32_t room_reason;
 };
 
-/* What the lanes make of the states. */
-struct chain_end {
-    uint32_t index;
-    uint32_t at; /* in the window */
+/* The states, and where their bits are in the window. */
+struct chain {
+    uint32_t at;
+    uint32_t index[3];
 };
 
-/* collective.  Goes through n sequences from bit `at` of the window on; notes them, if it is to.
- * What is noted must be synchronised. */
-template <bool IS_NOTED>
-WHARF_DEVICE chain_end follow_states(shared &s, uint32_t index, uint32_t at, uint32_t n)
+WHARF_DEVICE void set_states(sequences &q, const chain &c)
 {
-    unsigned lane = lane_id();
-    /* Which lanes have a state, and of these which bits of the sum say how many are below its own:
-     * the first one's all but its own, the second one's the offset's, the third one's none. */
-    uint32_t is_state = lane < 3 ? FULL_MASK : 0;
-    uint32_t first = lane == 0 ? FULL_MASK : 0, second = lane == 1 ? 15 : 0;
-    uint32_t *record = reinterpret_cast<uint32_t *>(s.records) + (lane & 3);
-    uint32_t begin = lane * CELLS_STRIDE;
+    WHARF_UNROLL
+    for (unsigned k = 0; k < 3; k++)
+        q.index[k] = c.index[k];
+}
+
+/* The most bits, of values and of next states, of a sequence that follow_states() goes past. */
+constexpr uint32_t MAX_FOLLOWED_NBITS = 64;
+
+/*
+ * collective.  Goes through n sequences, all lanes alike, and notes them if it is to: what is noted
+ * must be synchronised.  Behind one of more than MAX_FOLLOWED_NBITS the states are anything.
+ *
+ * What one state waits for is short: cells are loaded together with the bits that may follow, which
+ * are then shifted, by what the cells say.
+ */
+template <bool IS_NOTED>
+WHARF_DEVICE chain follow_states(shared &s, chain c, uint32_t n)
+{
     WHARF_NO_UNROLL
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t cell = load(&s.cells[index]) & is_state;
-        if (IS_NOTED) {
-            if (lane < 4)
-                store(record + 4 * i, lane < 3 ? cell : at);
-            syncwarp(); /* lanes meet, for the compiler too */
+        uint32_t cells[3];
+        WHARF_UNROLL
+        for (unsigned k = 0; k < 3; k++)
+            cells[k] = load(&s.cells[k * CELLS_STRIDE + c.index[k]]);
+        /* 64 bits below. */
+        const uint32_t *w = &s.before[(c.at >> 5 & (WINDOW_NWORDS - 1)) + 2];
+        uint32_t middle = load(w + 1);
+        uint32_t low = funnel_right(load(w), middle, c.at);
+        uint32_t high = funnel_right(middle, load(w + 2), c.at);
+        if (IS_NOTED && lane_id() == 0)
+            store(&s.records[i], u32x4{cells[0], cells[1], cells[2], c.at});
+        uint32_t sum = cells[0] + cells[1] + cells[2];
+        uint32_t n_extra = cell_n_extra(sum);
+        c.at -= n_extra + cell_n_state(sum);
+        uint32_t bits = (uint32_t)(((uint64_t)high << 32 | low) << (n_extra & 63) >> 32);
+        /* Offsets come behind lengths of matches. */
+        WHARF_UNROLL
+        for (unsigned k = 0; k < 3; k++) {
+            c.index[k] = (cells[k] >> CELL_NEXT_SHIFT) + funnel_left(bits, 0, cells[k]);
+            bits = funnel_left(0, bits, cells[k]);
         }
-        uint32_t sum = reduce_add(cell);
-        uint32_t n_state = cell_n_state(cell), n_all = cell_n_state(sum);
-        at -= cell_n_extra(sum) + n_all;
-        uint32_t below = ((n_all - n_state) & first) + (sum >> CELL_OFFSET_SHIFT & second);
-        uint32_t bits = window_bits(s, at + below) & ((1u << n_state) - 1);
-        index = begin + (cell >> CELL_NEXT_SHIFT) + bits;
-        index = index & is_state;
     }
-    return {index, at};
+    return c;
 }
 
 /* ---- offsets ---------------------------------------------------------------------------------
@@ -213,14 +228,17 @@ WHARF_DEVICE uint32_t take_batch(state &st, sequences &q)
     uint32_t n = q.n < WARP_LANES ? q.n : WARP_LANES;
     uint32_t base = 128 * window_quad(q.at);
     load_window(st, base >> 7);
-    chain_end chain = follow_states<true>(s, q.index, q.at - base, n);
+    chain begin = {q.at - base, {q.index[0], q.index[1], q.index[2]}};
+    chain end_chain = follow_states<true>(s, begin, n);
     syncwarp();
-    values v = read_values(s, load(&s.records[lane < n ? lane : 0]));
+    u32x4 record = load(&s.records[lane < n ? lane : 0]);
+    values v = read_values(s, record);
     int32_t begin_bit = (int32_t)(q.begin_bit - base);
     /* Behind the last of the block no states follow. */
     bool is_last = q.n == n && lane == n - 1;
-    uint32_t at_after = lane + 1 < n ? load(&s.records[(lane + 1) & 31].w) : chain.at;
-    bool is_good = (lane < n) & ((is_last ? v.end : (int32_t)at_after) >= begin_bit);
+    uint32_t at_after = lane + 1 < n ? load(&s.records[(lane + 1) & 31].w) : end_chain.at;
+    bool is_good = (lane < n) & ((is_last ? v.end : (int32_t)at_after) >= begin_bit) &
+                   (record.w - at_after <= MAX_FOLLOWED_NBITS);
     uint32_t n_literals = lane < n ? v.n_literals : 0;
     uint32_t match_length = lane < n ? v.match_length : 0;
     sequence mine;
@@ -244,10 +262,10 @@ WHARF_DEVICE uint32_t take_batch(state &st, sequences &q)
     uint32_t n_matched = uniform(shfl(matches_end, n_good - 1));
     keep_offsets(st, offsets, n_good - 1);
     if (n_good < n)
-        chain = follow_states<false>(s, q.index, q.at - base, n_good);
+        end_chain = follow_states<false>(s, begin, n_good);
     uint32_t last_end = shfl((uint32_t)v.end, n_good - 1);
-    q.at = base + uniform(n_good == q.n ? last_end : chain.at);
-    q.index = chain.index;
+    q.at = base + uniform(n_good == q.n ? last_end : end_chain.at);
+    set_states(q, end_chain);
     write_batch({st.out, q.literals, st.n_out}, mine, total);
     st.n_out += total;
     q.room -= n_matched;
@@ -300,7 +318,7 @@ WHARF_DEVICE uint32_t take_one(state &st, sequences &q)
     uint32_t cells[3];
     WHARF_UNROLL
     for (unsigned k = 0; k < 3; k++)
-        cells[k] = load(&s.cells[uniform(shfl(q.index, k))]);
+        cells[k] = load(&s.cells[k * CELLS_STRIDE + q.index[k]]);
     u32x4 record = {cells[0], cells[1], cells[2], q.at - base};
     values v = read_values(s, record);
     uint32_t n_extra = cell_n_extra(cells[0] + cells[1] + cells[2]);
@@ -326,8 +344,13 @@ WHARF_DEVICE uint32_t take_one(state &st, sequences &q)
     uint32_t n_state = cell_n_state(cells[0] + cells[1] + cells[2]);
     if (n_state > left - n_extra)
         return WHARF_REASON_ZSTD_SEQUENCES;
-    chain_end chain = follow_states<false>(s, q.index, record.w, 1);
-    q.index = chain.index;
+    uint32_t p = record.w - n_extra;
+    WHARF_UNROLL
+    for (unsigned k = 0; k < 3; k++) {
+        uint32_t n = cell_n_state(cells[k]);
+        q.index[k] = (cells[k] >> CELL_NEXT_SHIFT) + uniform(window_bits_below(s, p, n));
+        p -= n;
+    }
     q.at -= n_state;
     return WHARF_REASON_NONE;
 }

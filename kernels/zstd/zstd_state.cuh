@@ -21,29 +21,25 @@ namespace zstd
 enum kind : unsigned { LITERAL_LENGTHS, MATCH_LENGTHS, OFFSETS, WEIGHTS };
 
 /*
- * A state of a table is a word, so that one sum over three of them says how many bits a sequence
- * takes: bits of its values, bits of its next states, and of these the offset's.
+ * A state of a table is a word, a cell, so that one sum of three of them says how many bits a sequence
+ * takes.  Byte 0 has the bits of the next state: shifts by a cell are shifts by them.  Byte 1 has the
+ * bits of the value.  Then come the symbol, and the next state where its bits are 0.
  */
-constexpr unsigned CELL_STATE_SHIFT = 6, CELL_OFFSET_SHIFT = 11, CELL_SYMBOL_SHIFT = 15,
-                   CELL_NEXT_SHIFT = 21;
+constexpr unsigned CELL_EXTRA_SHIFT = 8, CELL_SYMBOL_SHIFT = 16, CELL_NEXT_SHIFT = 23;
 WHARF_DEVICE uint32_t cell_n_extra(uint32_t cell)
 {
-    return cell & 63;
+    return byte_perm(cell, 0, 0x4441);
 }
 WHARF_DEVICE uint32_t cell_n_state(uint32_t cell)
 {
-    return cell >> CELL_STATE_SHIFT & 31;
-}
-WHARF_DEVICE uint32_t cell_n_offset(uint32_t cell)
-{
-    return cell >> CELL_OFFSET_SHIFT & 15;
+    return cell & 31;
 }
 WHARF_DEVICE uint32_t cell_symbol(uint32_t cell)
 {
     return cell >> CELL_SYMBOL_SHIFT & 63;
 }
 
-/* Where a kind's cells begin: the number of the lane that reads them times this. */
+/* Where a kind's cells begin: the kind times this. */
 constexpr unsigned CELLS_STRIDE = 1 << WHARF_ZSTD_LITERAL_LENGTH_LOG;
 constexpr unsigned N_CELLS = 2 * CELLS_STRIDE + (1 << WHARF_ZSTD_OFFSET_LOG);
 
@@ -72,7 +68,7 @@ constexpr uint32_t WINDOW_NBITS = 32 * WINDOW_NWORDS;
 
 /* Shared memory of one warp. */
 struct alignas(16) shared {
-    uint32_t window[WINDOW_NWORDS + 4]; /* of the input; the words behind are 0 */
+    uint32_t before[4], window[WINDOW_NWORDS + 4]; /* of the input; the words around are 0 */
     /* A sequence's three cells and where its bits begin; or ranks, while a table is made. */
     union {
         u32x4 records[WARP_LANES];

@@ -142,12 +142,12 @@ WHARF_DEVICE uint32_t make_cell(const shared &s, unsigned k, uint32_t symbol, ui
     uint32_t next = (x << n_state) - (1u << log);
     uint32_t n_extra = 0;
     if (k == OFFSETS)
-        n_extra = symbol | n_state << CELL_OFFSET_SHIFT;
+        n_extra = symbol;
     else if (k != WEIGHTS)
         n_extra =
             load(&s.bases[(k == MATCH_LENGTHS ? WHARF_ZSTD_N_LITERAL_LENGTHS : 0) + symbol]) >> 24;
     symbol = symbol < 63 ? symbol : 63; /* of weights, which are bad from 13 on */
-    return n_extra | n_state << CELL_STATE_SHIFT | symbol << CELL_SYMBOL_SHIFT |
+    return n_state | n_extra << CELL_EXTRA_SHIFT | symbol << CELL_SYMBOL_SHIFT |
            next << CELL_NEXT_SHIFT;
 }
 
