@@ -263,8 +263,12 @@ static void expect_hello(int expected, uint32_t version, uint32_t min_version, u
                          const char *name)
 {
     struct test_client *client = test_client_connected(wharfd.socket);
+    int result = hello_with(client, version, min_version, required, name);
 
-    cr_assert_eq(hello_with(client, version, min_version, required, name), expected);
+    cr_assert_eq(result, expected,
+                 "Hello of version %u, at least %u, features %#llx, name of %zu bytes: %d, not %d",
+                 (unsigned)version, (unsigned)min_version, (unsigned long long)required,
+                 strlen(name), result, expected);
     if (expected < 0)
         test_client_ended(client);
     else
