@@ -201,7 +201,7 @@ def callers_cpu():
         whole = row['taken_nbytes'] + row['declined_nbytes']
         return f"{100 * row['taken_nbytes'] / whole:.1f} % of {whole / (1 << 20):.1f} MiB"
 
-    yield from table(['program', 'taken', 'seconds without', 'with', 'times as fast'], [
+    yield from table(['program', 'taken', 'seconds without', 'with', 'speedup'], [
         [name, share(row), f"{row['peer_min_s']:.3f}", f"{row['min_s']:.3f}", f"{row['times_peer']:.2f}"]
         for name, row in rows.items()])
     yield from source('callers.jsonl', rows.values())
@@ -214,9 +214,9 @@ SHARE_KINDS = {
     ('libdeflate', ''): 'libdeflate', ('wharf', 'gpu'): 'wharfd, GPU alone',
     ('wharf', 'gpu, batches'): 'wharfd, GPU alone, batches',
     ('wharf', 'gpu, under mps'): 'wharfd under MPS, GPU alone',
-    ('wharf', 'cpu'): 'wharfd, CPU alone', ('wharf', 'auto'): 'wharfd, where it likes',
-    ('wharf', 'auto, batches'): 'wharfd, where it likes, batches',
-    ('wharf', 'auto, one call'): 'wharf_decompress, where it likes',
+    ('wharf', 'cpu'): 'wharfd, CPU alone', ('wharf', 'auto'): 'wharfd, any engine',
+    ('wharf', 'auto, batches'): 'wharfd, any engine, batches',
+    ('wharf', 'auto, one call'): 'wharf_decompress, any engine',
 }
 SHARE_CASES = [(data, chunks) for data in ('mc0', 'dickens') for chunks in (1, 16)]
 
@@ -245,13 +245,24 @@ def share_gpu():
     yield from source('gpu-share.jsonl', rows.values())
 
 
+# Loads, by what the rows call them.
+LOADS = (('all that it can do', 'full load'), ('where it likes', 'any engine'))
+
+
+def load_of(row):
+    load = row['load']
+    for said, name in LOADS:
+        load = load.replace(said, name)
+    return load
+
+
 def tenant_gpu():
     rows = [row for row in rows_of('gpu-share') if row['mode'] == 'tenant']
     # Of its last day: settings of earlier ones mean something else by now.
     rows = [row for row in rows if row['date'] == rows[-1]['date']]
     rows = list({(row['load'], row['setting']): row for row in rows}.values())
-    yield from table(['beside', 'settings', 'p50, us', 'p99, us', 'its work'], [
-        [row['load'], f'`{row["setting"]}`' if row['setting'] else '',
+    yield from table(['load on the GPU', 'settings', 'p50, us', 'p99, us', "load's speed"], [
+        [load_of(row), f'`{row["setting"]}`' if row['setting'] else '',
          number(row['tenant_p50_us']) + (f' ({number(row["tenant_p50_us_min"])} to '
                                          f'{number(row["tenant_p50_us_max"])})' if 'tenants' in row else ''),
          number(row['tenant_p99_us']),
@@ -332,7 +343,7 @@ def on_processors():
 
 
 def summary():
-    yield from table(['what', 'wharf', 'beside', 'times as fast'], [
+    yield from table(['what', 'wharf', 'beside', 'speedup'], [
         *on_gpu(), *run_lengths(), *shared_text(), *on_processors()])
 
 
@@ -364,14 +375,14 @@ def storms():
 def neighbours():
     """What is left beside a user who is many uids, and beside somebody who reads all statistics."""
     owners = last_hostile('owners: neighbour')
-    yield from table(['a user beside', 'has', 'of what'], [
+    yield from table(['neighbour of', 'its speed', 'relative to'], [
         [row['data'], f'{100 * row["times_peer"]:.0f} %',
-         row['peer'] if row['peer'].startswith('the ') else f'it has {"beside " * (row["peer"] != "alone")}{row["peer"]}']
+         row['peer'] if row['peer'].startswith('the ') else f'its speed {"beside " * (row["peer"] != "alone")}{row["peer"]}']
         for row in owners])
     yield from source('hostile.jsonl', owners)
     scrapes = last_hostile('no-op beside', 'ping beside')
     yield ''
-    yield from table(['beside `wharf stats --prometheus`', 'tenants, seen', 'p50, us', 'p99, us', 'p99.9, us'], [
+    yield from table(['during `wharf stats --prometheus`', 'tenants, seen', 'p50, us', 'p99, us', 'p99.9, us'], [
         [row['what'].split(' beside')[0], f'{row["tenants"]}, {row["tenants_seen"]}',
          *(f'{row[key]:.0f} ({row["peer_" + key]:.0f})' for key in ('p50_us', 'p99_us', 'p999_us'))]
         for row in scrapes])
