@@ -35,6 +35,20 @@ MAX_LINES = 1000
 # Files whose form has no room for a comment.
 UNCOMMENTED = {f'systemd/debian/{name}' for name in ('changelog', 'copyright', 'source/format')}
 
+# Pages that people read from beginning to end: the most words that each may have, tables and code
+# included.  A word is what holds a letter or a digit between two blanks.
+MOST_WORDS = {
+    ('README.md',): 1000,
+    ('daemon/DESIGN.md',): 4000,
+    ('daemon/SECURITY.md',): 1200,
+    ('kernels/KERNELS.md',): 2500,
+    ('kernels/EPOCH.md',): 1200,
+    ('kernels/rans/RANS.md',): 1200,
+    ('kernels/deflate/DEFLATE.md', 'kernels/LZ.md', 'kernels/RUN_LENGTHS.md'): 2400,
+    ('tests/README.md',): 1600,
+    ('tests/bench/RESULTS.md',): 1000,
+}
+
 # Written so that this file does not break its own rule.
 LEFTOVERS = re.compile(r'\b(' + '|'.join(('TO' 'DO', 'FIX' 'ME', 'X' 'XX')) + r')\b')
 
@@ -191,6 +205,15 @@ def rule_reference_pages_tell_no_history(files):
         for number, line in enumerate(read(path).splitlines(), 1):
             if HISTORY.search(line):
                 yield f'{path}:{number}: {line.strip()}'
+
+
+def rule_pages_are_short(files):
+    """What does not fit goes to the manual pages, to --help, or to tests/bench/notes."""
+    for pages, most in MOST_WORDS.items():
+        words = [word for path in pages if path in files for word in read(path).split()]
+        n_words = sum(any(letter.isalnum() for letter in word) for word in words)
+        if n_words > most:
+            yield f'{" ".join(pages)}: {n_words} words, more than {most}'
 
 
 def rule_codecs_have_their_folders(files):

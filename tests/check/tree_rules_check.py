@@ -3,7 +3,7 @@
 """tree_rules_check.py: tree_check.py finds what it is there to find.
 
 Lays out small trees, each with one thing wrong or nothing, and looks at what the rules about
-altitudes and circles say of them.  In the Test Anything Protocol.
+altitudes, circles and lengths say of them.  In the Test Anything Protocol.
 """
 import os
 import sys
@@ -44,7 +44,12 @@ SAME_NAME = {
 }
 
 
+# One word more than allowed, and no more when marks of tables are left out.
+LONG_PAGE = {'README.md': 'word ' * 1001}
+PAGE_OF_TABLES = {'README.md': '| word ' * 1000 + '|\n'}
+
 ALTITUDE, CIRCLES = tree_check.rule_daemon_goes_by_altitude, tree_check.rule_no_circles
+PAGES = tree_check.rule_pages_are_short
 # What the rule is asked, of which tree, and what its first line has to begin with: None, nothing.
 CASES = (
     ('altitude_of_a_good_tree', ALTITUDE, GOOD, None),
@@ -63,6 +68,8 @@ CASES = (
     ('circle_of_calls_is_found', CIRCLES, CIRCLE_OF_CALLS,
      'circle of 2: clientlib/a.c clientlib/b.c'),
     ('static_name_is_no_circle', CIRCLES, SAME_NAME, None),
+    ('long_page_is_found', PAGES, LONG_PAGE, 'README.md: 1001 words, more than 1000'),
+    ('marks_of_tables_are_no_words', PAGES, PAGE_OF_TABLES, None),
 )
 
 

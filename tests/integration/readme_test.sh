@@ -56,9 +56,4 @@ test_packages_of_other_distributions_are_those_of_debian() {
     grep -q 'PACKAGES.md](.ci/PACKAGES.md)' "$TOP/README.md"
 }
 
-# About a screen of it: people decide whether they read on.
-test_page_is_short() {
-    test "$(sed 's/|//g' "$TOP/README.md" | wc -w)" -lt 1200
-}
-
 run_tests
