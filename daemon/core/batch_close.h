@@ -8,7 +8,7 @@
 struct wharf_batch;
 struct wharf_session;
 
-/* Gives back what wharf_batch_open took.  Under the core lock; NULL is allowed. */
+/* Releases what wharf_batch_open took.  Under the core lock; NULL is allowed. */
 void wharf_batch_close(struct wharf_batch *batch, struct wharf_session *session);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * core.h: what the daemon's threads have in common: sessions, queues, workers, GPUs.
+ * core.h: the data that all threads of the daemon share: sessions, queues, workers, GPUs.
  *
- * All of it is guarded by the core lock (core_lock.h), which DESIGN.md explains.
+ * The core lock (core_lock.h) guards all of it; DESIGN.md explains the lock.
  */
 #ifndef WHARF_DAEMON_CORE_CORE_H
 #define WHARF_DAEMON_CORE_CORE_H
@@ -25,34 +25,34 @@
 
 struct wharf_loop;
 
-/* The CPU's threads; cpu/ counts them.  One that is awake looks at the rings before it does
- * anything long. */
+/* How many CPU threads are in which state; cpu/ counts them.  An awake thread polls the rings
+ * before it begins anything long. */
 struct wharf_worker_counts {
     uint32_t n_workers;
-    uint32_t n_awake;   /* looking, or called and soon looking */
-    uint32_t n_short;   /* doing something that is not estimated to be long */
-    uint32_t n_long;    /* doing something that is */
-    uint32_t n_brief;   /* of the short ones, those that look at the rings within some 100 us */
-    uint32_t n_blocked; /* of the long ones, those blocked in a client's memory */
+    uint32_t n_awake;   /* polling, or called and about to poll */
+    uint32_t n_short;   /* running a piece that is not estimated to be long */
+    uint32_t n_long;    /* running a long piece */
+    uint32_t n_brief;   /* of n_short: those that poll the rings again within about 100 us */
+    uint32_t n_blocked; /* of n_long: those that are blocked in a client's memory */
     uint32_t n_sleeping;
-    uint64_t n_shared_chunks; /* that several workers could decode together */
-    uint64_t n_shared_ranges; /* in so many ranges of parts */
-    uint64_t n_helped_ranges; /* of which others than the chunk's worker took so many */
+    uint64_t n_shared_chunks; /* chunks that several workers could decode together */
+    uint64_t n_shared_ranges; /* ranges of parts into which these were split */
+    uint64_t n_helped_ranges; /* ranges that another worker than the chunk's took */
 };
 
-/* Which sessions are looked at: activity.h. */
+/* Whose rings are polled: activity.h. */
 struct wharf_watching {
-    struct wharf_list watched; /* whose rings are looked at without being rung for */
-    struct wharf_list stale;   /* sessions that are counted as active and are not */
+    struct wharf_list watched; /* sessions whose rings are polled without a doorbell */
+    struct wharf_list stale;   /* sessions that still count as active, but are not */
     uint32_t n_lingering;      /* sessions that linger */
     uint64_t active_weight;    /* of tenants that have active sessions */
 };
 
-/* Work that only idle processors do: idle_work.h. */
+/* Work for idle processors only: idle_work.h. */
 struct wharf_idle_work {
-    uint32_t n_running; /* pieces of it that workers have */
-    uint32_t n_fewer;   /* workers than there are that may have some, as many as that */
-    uint32_t n_calm;    /* pieces that ended since somebody waited */
+    uint32_t n_running; /* pieces that workers have now */
+    uint32_t n_fewer;   /* how many of the workers may not take such work at present */
+    uint32_t n_calm;    /* pieces that ended since the last time that another job had to wait */
     uint64_t n_pieces;  /* begun */
     uint64_t n_throttled;
 };
@@ -68,41 +68,41 @@ struct wharf_core {
     struct wharf_retry_queue retries;
     struct wharf_config config; /* as the loop thread last gave it */
     uint64_t generation;
-    /* What statistics tell of the daemon. */
+    /* For statistics. */
     double started_s;    /* Unix time */
-    double configured_s; /* when the configuration was last read well, likewise */
-    bool has_bad_config; /* what was read last was refused */
+    double configured_s; /* when a good configuration was last read, likewise */
+    bool has_bad_config; /* the last configuration that was read was refused */
     bool is_draining;
 
     struct wharf_tenants tenants;
     struct wharf_watching watching;
     struct wharf_list sessions; /* all that are not freed */
-    struct wharf_list leases;   /* lease.h: that there are, the oldest first */
+    struct wharf_list leases;   /* current leases, oldest first: lease.h */
     struct wharf_list unpublished;
     struct wharf_list split_decodes; /* split_decode.h: chunks that idle workers can help with */
     struct wharf_list events;        /* sessions that the loop thread has to look at */
     struct wharf_sched sched[WHARF_N_POOLS];
-    struct wharf_list suspended; /* tenants whose jobs are not begun for a while */
-    /* A tenant that the loop thread has to name in the log; or "". */
+    struct wharf_list suspended; /* tenants whose jobs do not start for a while */
+    /* The name of a tenant that the loop thread has to log; or "". */
     char newly_blocked[WHARF_CONFIG_NAME_NBYTES];
-    bool is_watched_over;        /* the loop thread looks whether workers are blocked */
+    bool is_watched_over;        /* the loop thread checks for blocked workers */
     uint32_t n_waiting;          /* jobs that wait for memory, or are due */
-    struct wharf_list due;       /* sessions with jobs that may have to wait no longer */
-    int64_t cpu_lead_ns;         /* what pool ANY has had more of the CPU than its own one */
+    struct wharf_list due;       /* sessions with jobs that may not have to wait any more */
+    int64_t cpu_lead_ns;         /* CPU time of pool ANY minus that of pool CPU */
     struct wharf_heap deadlines; /* of jobs */
-    uint64_t loop_wakes_at_ns;   /* when the loop thread will look at them by itself */
-    /* To be done when the lock is left. */
+    uint64_t loop_wakes_at_ns;   /* when the loop thread checks the deadlines next */
+    /* What the thread that leaves the lock has to do. */
     bool wake_loop;
-    void *called[2]; /* threads of engines */
+    void *called[2]; /* engine threads to wake */
     uint32_t n_called;
 
     struct wharf_worker_counts workers;
     struct wharf_idle_work idle_work;
     bool is_short_of_workers; /* all spare workers replace blocked ones; read atomically */
-    bool nothing_fits;        /* what is queued cannot be begun now */
+    bool nothing_fits;        /* no queued job can start now */
 
-    /* Looked at without the lock all the time, so on a cache line of their own. */
-    _Alignas(64) uint32_t n_gpus_coming; /* threads of GPUs that want the lock */
+    /* Polled without the lock, so on a cache line of their own. */
+    _Alignas(64) uint32_t n_gpus_coming; /* wharf-gpu threads that wait for the lock */
     uint32_t n_urgent_wakes;             /* of clients that had interactive jobs */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_status.h: which engines there are, and how much waits for them.
+ * engine_status.h: which engines are available, and how many jobs wait for them.
  *
  * Under the core lock.
  */
@@ -13,7 +13,7 @@
 struct wharf_core;
 struct wharf_job;
 
-/* Whether its worker takes items. */
+/* Whether the GPU's worker takes items. */
 bool wharf_place_is_up(const struct wharf_core *core, uint32_t gpu);
 
 /* Whether jobs of sessions that want this engine (enum wharf_engine) can go to the GPU now. */
@@ -23,14 +23,14 @@ bool wharf_place_has_gpu(const struct wharf_core *core, uint32_t engine);
 uint32_t wharf_place_n_queued(const struct wharf_core *core);
 uint32_t wharf_place_n_for_cpu(const struct wharf_core *core);
 
-/* Whether every job that wharf_place_n_for_cpu counts is in pool ANY, so that all may turn out to
- * be the GPUs'. */
+/* Whether all jobs that wharf_place_n_for_cpu counts are in pool ANY, so that GPUs could take them
+ * all. */
 bool wharf_place_may_be_gpus(const struct wharf_core *core);
 
-/* Whether there is a GPU that takes clients' own memory, or will be. */
+/* Whether some GPU imports clients' GPU memory, now or later. */
 bool wharf_place_may_import(const struct wharf_core *core);
 
-/* Whether GPUs can do what the job asks for: decode a codec that they have. */
+/* Whether GPUs can run the job: it decodes, and its codec has a device decoder. */
 bool wharf_place_gpu_codes(const struct wharf_core *core, const struct wharf_job *job);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * estimate.h: how long a chunk will take on one processor, or on one warp of a GPU.
  *
- * A chunk's work is its input plus its capacity for output, in bytes, and a constant.  What one
- * unit of that costs is learnt for each codec and each tenant: a tenant whose chunks are slower
- * than others' spoils nobody else's estimates.
+ * A chunk's work is its input plus its output capacity, in bytes, plus a constant.  The cost of a
+ * unit of work is learnt for each codec and tenant, so a tenant with slow chunks does not spoil the
+ * estimates of others.
  */
 #ifndef WHARF_DAEMON_CORE_ESTIMATE_H
 #define WHARF_DAEMON_CORE_ESTIMATE_H
@@ -18,33 +18,33 @@ enum { WHARF_N_CODECS = 0 WHARF_CODEC_LIST(X) };
 #undef X
 
 struct wharf_estimates {
-    uint32_t ns_per_kib[WHARF_N_CODECS];        /* rather too high than too low */
-    uint32_t mean_ns_per_kib[WHARF_N_CODECS];   /* neither */
-    uint32_t least_ns_per_kib, most_ns_per_kib; /* what they stay within */
-    uint32_t n_elsewhere[WHARF_N_CODECS];       /* chunks that another engine has had since */
+    uint32_t ns_per_kib[WHARF_N_CODECS];        /* errs on the high side */
+    uint32_t mean_ns_per_kib[WHARF_N_CODECS];   /* the mean */
+    uint32_t least_ns_per_kib, most_ns_per_kib; /* bounds of both */
+    uint32_t n_elsewhere[WHARF_N_CODECS]; /* chunks that other engines ran since this one's last */
 };
 
-/* Of a processor.  ns_per_kib: what was measured there, 0 where nothing is known; NULL: nothing. */
+/* For a processor.  ns_per_kib: measured costs, 0 where unknown; NULL: all unknown. */
 void wharf_estimates_init(struct wharf_estimates *estimates, const uint32_t *ns_per_kib);
 
-/* Of a processor that compresses, at whatever level: the slowest that was seen of late counts. */
+/* For compressing on a processor.  The slowest recent chunk counts, whatever its level. */
 void wharf_estimates_init_encoding(struct wharf_estimates *estimates);
 
-/* Of a device's warp, from what was measured there: 0 where nothing is known. */
+/* For a device's warp.  ns_per_kib: measured costs, 0 where unknown. */
 void wharf_estimates_init_device(struct wharf_estimates *estimates, const uint32_t *ns_per_kib);
 
-/* At this price: one of ns_per_kib. */
+/* The time at a given cost, one of ns_per_kib. */
 uint64_t wharf_estimate_at(uint32_t ns_per_kib, uint64_t in_nbytes, uint64_t out_nbytes);
 
-/* `codec` is one that there is. */
+/* `codec` must be a known codec. */
 uint64_t wharf_estimate_ns(const struct wharf_estimates *estimates, uint32_t codec,
                            uint64_t in_nbytes, uint64_t out_nbytes);
 
-/* The same as it is in the mean: what two engines are compared by. */
+/* The mean time, for comparing two engines. */
 uint64_t wharf_estimate_mean_ns(const struct wharf_estimates *estimates, uint32_t codec,
                                 uint64_t in_nbytes, uint64_t out_nbytes);
 
-/* Such a chunk, or several with these sizes together, took so long. */
+/* Records that a chunk, or several with these sizes in total, took took_ns. */
 void wharf_estimates_learn(struct wharf_estimates *estimates, uint32_t codec, uint64_t in_nbytes,
                            uint64_t out_nbytes, uint64_t took_ns);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * piece.h: the chunks of a piece, for engines: what each is, and what became of it.
+ * piece.h: the chunks of a piece, for engines: where each chunk lies, and its outcome.
  *
- * Without the core lock: while an engine has a piece nobody changes what these look at.
+ * These functions need no lock: while an engine has a piece, no other thread changes what they
+ * read.
  */
 #ifndef WHARF_DAEMON_CORE_PIECE_H
 #define WHARF_DAEMON_CORE_PIECE_H
@@ -10,17 +11,16 @@
 #include "daemon/core/job.h"
 #include "encoders/decode_job.h"
 
-/* One chunk.  Ranges and regions were checked when the job was taken, on the copies that these
- * are. */
+/* One chunk.  Its ranges and regions were copied and checked when the job was taken. */
 struct wharf_piece_chunk {
     const struct wharf_region *source;
     const struct wharf_region *destination;
     uint64_t src_offset;
     uint64_t dst_offset;
-    struct wharf_decode_job job; /* `in` and `out` are left to whoever runs it */
+    struct wharf_decode_job job; /* the engine sets `in` and `out` */
 };
 
-/* In what the chunks of a piece differ. */
+/* The members in which the chunks of a piece differ. */
 struct wharf_piece_span {
     const struct wharf_region *source;
     const struct wharf_region *destination;
@@ -29,9 +29,8 @@ struct wharf_piece_span {
     uint32_t checksum;
 };
 
-/* Of the chunk of number `at` of the piece's n_chunks.  In the caller, since it is asked for each
- * of millions of chunks a second, and one member after the other is cheaper than all of them by way
- * of memory. */
+/* The span of chunk number `at`, below n_chunks.  It is inlined because it runs for millions of
+ * chunks a second, and separate members are cheaper than a struct in memory. */
 static inline struct wharf_piece_span wharf_piece_span_at(const struct wharf_piece *piece,
                                                           uint32_t at)
 {
@@ -59,19 +58,19 @@ static inline struct wharf_piece_span wharf_piece_span_at(const struct wharf_pie
 /* The same chunk, ready to be decoded. */
 struct wharf_piece_chunk wharf_piece_chunk_at(const struct wharf_piece *piece, uint32_t at);
 
-/* Where the daemon has its source and its destination. */
+/* The addresses of its source and destination in the daemon. */
 const uint8_t *wharf_piece_chunk_source(const struct wharf_piece_chunk *chunk);
 uint8_t *wharf_piece_chunk_destination(const struct wharf_piece_chunk *chunk);
 
 /*
- * Takes in what became of a chunk, in the order of the chunks: counts it, stores the client's
- * result of it, and makes the piece's outcome of it.  engine: enum wharf_engine; AUTO if nothing
- * was run.
+ * Records the outcome of a chunk; called in the order of the chunks.  Counts it, stores the
+ * client's result, and updates the piece's outcome.  engine: enum wharf_engine; AUTO if no engine
+ * ran it.
  */
 void wharf_piece_take_outcome(struct wharf_piece *piece, uint32_t at, uint32_t engine,
                               const struct wharf_outcome *outcome);
 
-/* The result, in an outcome between an engine and a piece, of a chunk whose file is lost. */
+/* The result by which an engine reports a chunk whose file is lost. */
 #define WHARF_PIECE_LOST UINT32_MAX
 
 #endif
