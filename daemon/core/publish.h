@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * publish.h: completions of jobs, and waking who waits for them.
+ * publish.h: publishes completions of jobs, and wakes the clients that wait for them.
  *
- * Under the core lock, unless they say otherwise.
+ * Under the core lock, unless a function says otherwise.
  */
 #ifndef WHARF_DAEMON_CORE_PUBLISH_H
 #define WHARF_DAEMON_CORE_PUBLISH_H
@@ -17,27 +17,27 @@ struct wharf_core;
 struct wharf_job;
 struct wharf_session;
 
-/* Wakes a session's client, in these ways (WHARF_WAIT_*).  Without the lock, while somebody pins
- * the session. */
+/* Wakes a session's client in the given ways (WHARF_WAIT_*).  Without the lock; the caller has
+ * pinned the session. */
 void wharf_core_wake_client(struct wharf_session *session, uint64_t kinds);
 
-/* Completions, which are published when the lock is left. */
+/* Writes a completion; it is published when the lock is left. */
 void wharf_core_complete(struct wharf_core *core, struct wharf_session *session,
                          const struct wharf_completion *completion);
 
-/* What became of a job. */
+/* How a job ended. */
 struct wharf_job_end {
     struct wharf_outcome outcome;
     uint32_t engine;    /* enum wharf_engine */
-    uint32_t bad_chunk; /* of a batch that is not OK */
+    uint32_t bad_chunk; /* of a batch that did not end OK */
     bool has_results;   /* a table of results was filled */
     uint64_t ended_ns;
 };
-/* Completes a job that no engine runs any more, and frees its slot. */
+/* Completes a job of which no engine has a piece, and frees its slot. */
 void wharf_core_complete_job(struct wharf_core *core, struct wharf_job *job,
                              const struct wharf_job_end *end);
 
-/* Parts of that, which a lease needs too: the completion; giving back the slot. */
+/* The steps of wharf_core_complete_job, for leases: making the completion; freeing the slot. */
 struct wharf_completion wharf_job_completion(const struct wharf_job *job,
                                              const struct wharf_job_end *end);
 void wharf_job_free(struct wharf_job *job);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queues.h: the queues of jobs, as tenants, sessions and the core have them.
+ * queues.h: the data of the job queues, in tenants, sessions and the core.
  *
- * sched.h says in which order jobs leave them.  Guarded by the core lock.
+ * sched.h defines the order in which jobs leave them.  Guarded by the core lock.
  */
 #ifndef WHARF_DAEMON_CORE_QUEUES_H
 #define WHARF_DAEMON_CORE_QUEUES_H
@@ -22,16 +22,16 @@ enum wharf_lane {
 };
 
 /*
- * Who may run a job, hence which of several schedulers has it.  Fairness is within each; who picks
- * from more than one sees to it between them (place_pick.h).
+ * The engines that may run a job.  Each pool has a scheduler of its own, which is fair within the
+ * pool.  An engine that picks from several pools is fair between them (place_pick.h).
  */
 enum wharf_pool {
     WHARF_POOL_CPU, /* the CPU alone */
-    WHARF_POOL_GPU, /* a GPU's worker alone, as long as there is one */
-    WHARF_POOL_ANY, /* whichever is done earlier */
-    /* a GPU's worker alone, in its places for large chunks */
+    WHARF_POOL_GPU, /* GPUs alone, as long as there is one */
+    WHARF_POOL_ANY, /* any engine */
+    /* GPUs alone, in a place for large chunks */
     WHARF_POOL_LARGE,
-    WHARF_POOL_OWN, /* the first GPU alone, and so on for each of them */
+    WHARF_POOL_OWN, /* the first GPU alone; one such pool for each GPU */
     WHARF_N_POOLS = WHARF_POOL_OWN + WHARF_MAX_GPUS,
 };
 
@@ -39,14 +39,14 @@ struct wharf_sched {
     enum wharf_pool pool;
     struct wharf_turns tenants[WHARF_N_LANES];
     uint32_t n_queued;   /* jobs in all queues */
-    uint64_t backlog_ns; /* the CPU's time for all of them, estimated */
+    uint64_t backlog_ns; /* estimated CPU time for all of them */
     uint64_t slice_ns;   /* quantum of a tenant of weight 100, and of a session */
 };
 
-/* A queued job is in no pool while it waits for its memory to be made ready for the GPU. */
+/* The pool of a queued job that waits for its memory to be registered. */
 #define WHARF_POOL_NONE WHARF_N_POOLS
 
-/* Parts of a tenant and of a session, for each pool. */
+/* The scheduler's data in a tenant and in a session, one for each pool. */
 struct wharf_sched_tenant {
     struct {
         struct wharf_turn turn;
@@ -59,10 +59,10 @@ struct wharf_sched_session {
         struct wharf_list jobs;
         uint32_t n_jobs;
     } lane[WHARF_N_LANES];
-    uint64_t backlog_ns; /* of its jobs here */
+    uint64_t backlog_ns; /* of the session's jobs in this pool */
 };
 
-/* Normal jobs of a session that were taken out of its queue together. */
+/* All normal jobs of a session, taken from its queue together. */
 struct wharf_sched_bundle {
     struct wharf_list jobs;
     uint32_t n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * retry_queue.h: pieces that a worker of a GPU left behind, for threads of the CPU.
+ * retry_queue.h: pieces that a dead GPU worker had, for the CPU threads.
  *
  * Under the core lock.
  */
@@ -14,11 +14,11 @@
 
 struct wharf_piece;
 
-/* One of them, as who left it has it. */
+/* A queued piece; embedded in the data of its former owner. */
 struct wharf_retry {
     struct wharf_list link;
     struct wharf_piece *piece;
-    /* It was taken: copied out of *piece. */
+    /* Called when the piece was taken: *piece has been copied. */
     void (*taken)(struct wharf_retry *retry);
 };
 
@@ -26,7 +26,7 @@ struct wharf_retry {
 struct wharf_retry_queue {
     struct wharf_list ready;
     uint32_t n;
-    struct wharf_list held; /* of tenants that were suspended */
+    struct wharf_list held; /* pieces of suspended tenants */
     uint32_t n_held;
 };
 
@@ -34,10 +34,10 @@ void wharf_retry_init(struct wharf_retry_queue *queue);
 
 void wharf_retry_add(struct wharf_retry_queue *queue, struct wharf_retry *retry);
 
-/* The next one, for a thread of the CPU; whether there is one. */
+/* Takes the next piece, for a CPU thread.  Returns whether there was one. */
 bool wharf_retry_take(struct wharf_retry_queue *queue, struct wharf_piece *ret_piece);
 
-/* A tenant is suspended no more: what was left of its jobs can be taken. */
+/* A tenant's suspension has ended, so its held pieces can be taken. */
 void wharf_retry_resume(struct wharf_retry_queue *queue);
 
 #endif

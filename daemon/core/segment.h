@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * segment.h: shared memory, the daemon's own and that of clients.
+ * segment.h: shared memory, both the daemon's and clients'.
  */
 #ifndef WHARF_DAEMON_CORE_SEGMENT_H
 #define WHARF_DAEMON_CORE_SEGMENT_H
@@ -13,64 +13,64 @@ struct wharf_segment {
     void *address; /* NULL: not mapped */
     size_t nbytes;
     int fd;     /* -1: not kept */
-    bool empty; /* to be emptied when it is let go */
+    bool empty; /* its pages are freed with it */
 };
 
 enum wharf_segment_kind {
-    WHARF_SEGMENT_C,      /* the daemon reads, the client writes, and can add seals */
-    WHARF_SEGMENT_D,      /* the daemon writes, nobody else ever can */
+    WHARF_SEGMENT_C,      /* the daemon reads; the client writes, and can add seals */
+    WHARF_SEGMENT_D,      /* only the daemon can ever write */
     WHARF_SEGMENT_ARENA,  /* both write */
-    WHARF_SEGMENT_WORKER, /* the daemon and the GPU's worker write; it has all its pages */
-    WHARF_SEGMENT_FILES,  /* likewise, the daemon and the process for files */
+    WHARF_SEGMENT_WORKER, /* the daemon and the GPU worker write; all pages are allocated */
+    WHARF_SEGMENT_FILES,  /* the same, for the daemon and wharfd-io */
 };
 
 /*
  * wharf_segment_make: a new memfd of nbytes zeroed bytes (a multiple of 4096, above 0),
- * close-on-exec, sealed so that it stays as long as it is, and mapped.  Returns 0 or -errno.
+ * close-on-exec, sealed against shrinking and growing, and mapped.  Returns 0 or -errno.
  */
 int wharf_segment_make(enum wharf_segment_kind kind, size_t nbytes,
                        struct wharf_segment *ret_segment);
 
 /*
- * wharf_segment_open: a descriptor of a segment C or D for the client, with an opening of its own:
- * as long as the client has it, mapped or in a packet that nobody has read, the segment is held.
- * D's is only for reading.  It is the caller's.  Returns it, or -errno.
+ * wharf_segment_open: opens a segment C or D again, for the client; D for reading only.  While the
+ * client has this descriptor, a mapping of it or an unread packet with it, the segment is held.
+ * Returns the descriptor, which the caller owns, or -errno.
  */
 int wharf_segment_open(const struct wharf_segment *segment, enum wharf_segment_kind kind);
 
-/* Whether anybody beside the daemon has an opening of a segment C or D, whose descriptor this is.
- * Where the kernel does not tell, nobody has. */
+/* Whether somebody besides the daemon has the segment C or D of this descriptor open.  False where
+ * the kernel cannot tell. */
 bool wharf_segment_is_held(int fd);
 
-/* Whether nobody can punch holes into it, for good: it was sealed against further writing, by which
- * mappings that there were before lose nothing.  Its descriptor has been kept.  Waits for nobody.
- */
+/* Whether nobody can ever punch holes into it, because it is sealed against further writing
+ * (existing mappings stay writable).  Its descriptor must have been kept.  Never blocks. */
 bool wharf_segment_is_whole(const struct wharf_segment *segment);
 
 /*
- * wharf_segment_check: whether a client's descriptor is one that the daemon may keep: a memfd,
- * sealed against shrinking and growing, not of huge pages.  F_GET_SEALS is asked first, which asks
- * no server of the client's; unless it knows seals, nothing else is done with the descriptor.
- * Returns 0, -EBADF (not such a descriptor) or -EPERM (not sealed), with the seals and the size.
+ * wharf_segment_check: whether the daemon may keep a client's descriptor: it must be a memfd,
+ * sealed against shrinking and growing, without huge pages.  F_GET_SEALS comes first, because it
+ * calls no file server; without seals nothing else touches the descriptor.  Returns 0, -EBADF (not
+ * such a descriptor) or -EPERM (not sealed), with the seals and the size.
  */
 int wharf_segment_check(int fd, unsigned *ret_seals, uint64_t *ret_nbytes);
 
 /*
- * wharf_segment_check_gpu: whether a client's descriptor is an open device of the GPU's driver, as
- * the descriptors are that it exports memory by; which of them is such memory the driver alone can
- * tell.  Asks the file's server, which may hang: for the filter.  Returns 0 or -EBADF.
+ * wharf_segment_check_gpu: whether a client's descriptor is an open device of the GPU driver.  The
+ * driver exports memory as such descriptors; only the driver can tell whether this one is.  The
+ * call may hang in a file server, so it is for the filter.  Returns 0 or -EBADF.
  */
 int wharf_segment_check_gpu(int fd);
 
 /*
  * wharf_segment_adopt: maps the first nbytes of a client's memfd, after wharf_segment_check.  The
  * descriptor stays the caller's.  Returns 0, -EBADF, -EPERM (not sealed, or sealed against writing
- * and wanted for writing), -EINVAL (shorter than nbytes, or nbytes is 0), -ENOMEM, or what mmap
- * said.
+ * and wanted for writing), -EINVAL (shorter than nbytes, or nbytes is 0), -ENOMEM, or an error of
+ * mmap.
  */
 int wharf_segment_adopt(int fd, uint64_t nbytes, bool read_only, struct wharf_segment *ret_segment);
 
-/* Empties the memory, if it is to be, unmaps it and closes the descriptor: some 50 ms for a GiB. */
+/* Frees the pages if `empty` is set, unmaps the memory and closes the descriptor.  Takes about 50
+ * ms for a GiB. */
 void wharf_segment_free(struct wharf_segment *segment);
 
 #endif

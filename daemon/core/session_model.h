@@ -13,7 +13,7 @@
 
 struct wharf_gpu_memory;
 
-/* A session's; guarded as its regions are. */
+/* Guarded like the session's regions. */
 struct wharf_session_model {
     bool is_there;
     uint16_t codec;

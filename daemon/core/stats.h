@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stats.h: what the daemon counts.
+ * stats.h: the daemon's counters.
  *
- * Guarded by the core lock.  All counters only grow; gauges are looked up when they are asked for.
+ * Guarded by the core lock.  Counters only grow; gauges are computed on request.
  */
 #ifndef WHARF_DAEMON_CORE_STATS_H
 #define WHARF_DAEMON_CORE_STATS_H
@@ -20,8 +20,8 @@ enum {
     WHARF_STATS_N_ENGINES = WHARF_ENGINE_SIMT + 1,
     /* Without DEFAULT: class i + 1. */
     WHARF_STATS_N_CLASSES = WHARF_CLASS_BACKGROUND,
-    /* Bucket i holds what took below 2^i microseconds, beginning with 1 us; the last one, from 33 s
-     * on, holds the rest. */
+    /* Bucket i counts times below 2^i microseconds, starting with 1 us; the last one counts all
+     * from 33 s on. */
     WHARF_STATS_N_BUCKETS = 27,
 };
 
@@ -30,26 +30,26 @@ struct wharf_histogram {
     uint64_t sum_ns;
 };
 
-/* Why chunks were given to the engine that ran them. */
+/* Why a chunk went to the engine that ran it. */
 enum wharf_placement {
-    WHARF_PLACED_CPU_ASKED,  /* the session wants the CPU, or the reference engine */
-    WHARF_PLACED_GPU_ASKED,  /* the session wants the GPU alone */
-    WHARF_PLACED_CPU_SOONER, /* it would be done with it before the GPU */
+    WHARF_PLACED_CPU_ASKED,  /* the session asked for the CPU or the reference engine */
+    WHARF_PLACED_GPU_ASKED,  /* the session asked for the GPU alone */
+    WHARF_PLACED_CPU_SOONER, /* the CPU would finish it before the GPU */
     WHARF_PLACED_GPU_SOONER,
-    WHARF_PLACED_NO_GPU,     /* there is none at present */
-    WHARF_PLACED_CODEC,      /* the CPU, since the GPU has no decoder for it */
+    WHARF_PLACED_NO_GPU,     /* no GPU is up */
+    WHARF_PLACED_CODEC,      /* the GPU has no decoder for it */
     WHARF_PLACED_TOO_LARGE,  /* for the GPU */
-    WHARF_PLACED_NOT_PINNED, /* the memory is not ready for the GPU */
+    WHARF_PLACED_NOT_PINNED, /* its memory is not registered on a GPU */
     WHARF_PLACED_BANNED,     /* the tenant's jobs ended the GPU's worker too often */
-    WHARF_PLACED_CPU_MORE,   /* of many, since more passes so altogether */
+    WHARF_PLACED_CPU_MORE,   /* of many chunks: this policy has the higher throughput */
     WHARF_PLACED_GPU_MORE,
-    WHARF_PLACED_TO_LEARN, /* the engine that had none of the kind for long: what it takes there */
-    WHARF_PLACED_GPU_MEMORY,   /* the output is to be in GPU memory */
-    WHARF_PLACED_SEVERAL_GPUS, /* refused: outputs of one batch are to be in memory of several */
+    WHARF_PLACED_TO_LEARN,     /* to update the estimate of an engine that had none for long */
+    WHARF_PLACED_GPU_MEMORY,   /* source or output is in a client's GPU memory */
+    WHARF_PLACED_SEVERAL_GPUS, /* refused: one batch names memory of several GPUs */
     WHARF_N_PLACEMENTS,
 };
 
-/* Of one engine; AUTO is for what no engine ran. */
+/* Counters of one engine; AUTO counts jobs that no engine ran. */
 struct wharf_engine_stats {
     uint64_t n_jobs[WHARF_STATS_N_RESULTS];
     uint64_t n_chunks;
@@ -66,13 +66,13 @@ struct wharf_tenant_stats {
     uint64_t n_connections;                                /* accepted */
     uint64_t n_sessions;
     uint64_t n_refused[WHARF_N_LIMITS]; /* connections, requests and jobs over this limit */
-    uint64_t n_broken;                  /* connections that were ended for breaking the protocol */
+    uint64_t n_broken;                  /* connections ended for violating the protocol */
     uint64_t n_doorbells;
-    uint64_t n_compressed; /* chunks of those of engines; and the bytes of those that were good */
+    uint64_t n_compressed; /* of the engines' chunks, those that compress; bytes of the good ones */
     uint64_t compressed_in_nbytes, compressed_out_nbytes;
-    uint64_t n_evicted;                    /* arenas and regions that GPUs let go of for others */
+    uint64_t n_evicted;                    /* arenas and regions that were evicted from GPUs */
     uint64_t n_placed[WHARF_N_PLACEMENTS]; /* chunks */
-    uint64_t n_on_gpus[WHARF_MAX_GPUS];    /* likewise, that this GPU was given */
+    uint64_t n_on_gpus[WHARF_MAX_GPUS];    /* chunks that each GPU got */
 };
 
 static inline void wharf_histogram_add(struct wharf_histogram *histogram, uint64_t ns)
@@ -89,7 +89,7 @@ static inline void wharf_histogram_add(struct wharf_histogram *histogram, uint64
 static inline void wharf_histogram_merge(struct wharf_histogram *to,
                                          const struct wharf_histogram *from)
 {
-    /* Most are 0, and the sums' memory is another processor's. */
+    /* Most are 0, and the sums are in another processor's cache. */
     for (unsigned i = 0; i < WHARF_STATS_N_BUCKETS; i++)
         if (from->buckets[i])
             to->buckets[i] += from->buckets[i];
