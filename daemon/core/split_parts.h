@@ -8,15 +8,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Output of a part that is worth what all parts do alike: fetching and taking apart the stream's
- * fields, and making its tables, which take a warp as long as some KiB. */
+/* The least output of a part that pays for the work that every part repeats: fetching and parsing
+ * the stream's fields and building its tables, which cost a warp as much as some KiB of output. */
 #define WHARF_PARTS_LEAST_NBYTES ((uint64_t)16 << 10)
 
-/* Whether its streams have places to begin at. */
+/* Whether the codec's streams can have splits. */
 bool wharf_parts_has_splits(uint32_t codec);
 
-/* How many one of so many bytes, of input and output, has where nothing else is to be done, as far
- * as its codec's streams can have them: what is expected before anything was learnt. */
+/* How many parts a lone chunk of nbytes, input plus output, probably gets on an idle GPU; used
+ * before anything is learnt. */
 uint64_t wharf_parts_alone(uint32_t codec, uint64_t nbytes);
 
 #endif

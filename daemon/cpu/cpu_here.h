@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cpu_here.h: a lone short chunk, decoded by the thread that heard the doorbell.
+ * cpu_here.h: inline decode: the thread that got the doorbell decodes a lone short chunk.
  *
- * Waking a worker for it would cost another wake-up, which takes as long as the chunk.  So while
- * all workers sleep, the loop thread decodes what has just come, if it is one chunk that is
- * estimated to be short, and if it has not done so just before: two thirds of its time are for
- * listening.  Estimates can be wrong: after a limit the chunk is put back, for a worker to begin
- * anew.  And clients' memory can keep who touches it waiting: a tenant whose memory did so has this
- * no more, for a thousand times as long.
+ * Waking a worker would take as long as the chunk.  So while all workers sleep, the loop thread
+ * decodes a new chunk itself, if it is alone and estimated to be short.  It spends at most a third
+ * of its time on that.  Estimates can be wrong: after a limit it puts the chunk back, and a worker
+ * starts over.  A client's memory can also block the thread.  Such a tenant is excluded for a
+ * thousand times as long as it blocked.
  */
 #ifndef WHARF_DAEMON_CPU_CPU_HERE_H
 #define WHARF_DAEMON_CPU_CPU_HERE_H
@@ -21,7 +20,7 @@ struct wharf_cpu_here {
     uint64_t rest_until_ns;
 };
 
-/* By the loop thread, under the core lock, which it gives up meanwhile. */
+/* For the loop thread, under the core lock, which it releases meanwhile. */
 void wharf_cpu_here_run(struct wharf_core *core, struct wharf_cpu_here *here);
 
 #endif

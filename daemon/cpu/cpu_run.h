@@ -19,17 +19,17 @@ struct wharf_cpu_buffer {
 
 void wharf_cpu_buffer_deinit(struct wharf_cpu_buffer *buffer);
 
-/* Who has a say in a decode. */
+/* What a decode consults while it runs. */
 struct wharf_cpu_others {
-    struct wharf_decode_poll *poll; /* is asked on the way whether to go on */
-    struct wharf_decode_crew *crew; /* can help; NULL: nobody */
-    bool *ret_waits_for_file;       /* whether it does, atomically; NULL: nobody asks */
+    struct wharf_decode_poll *poll; /* asked regularly whether to go on */
+    struct wharf_decode_crew *crew; /* helpers; NULL: none */
+    bool *ret_waits_for_file;       /* set, atomically, while it waits for a file; or NULL */
 };
 
 /*
- * Runs a chunk or a slice, without the core lock.  Fills what engines fill in a piece.  What
- * the poll says in the place of going on becomes the outcome.  A source that is
- * longer than what a buffer keeps is charged to the tenant meanwhile; the core is for that.
+ * Runs a chunk or a slice, without the core lock.  Fills the members of the piece that engines
+ * fill. If the poll stops it, the poll's answer is the outcome.  A source that exceeds the buffer's
+ * usual size is charged to the tenant meanwhile, which is what `core` is for.
  */
 void wharf_cpu_run(struct wharf_core *core, struct wharf_cpu_buffer *buffer,
                    struct wharf_piece *piece, const struct wharf_cpu_others *others);

@@ -9,9 +9,9 @@ struct wharf_core;
 struct wharf_piece;
 
 /*
- * wharf_batch_open: does a piece of kind WHARF_PIECE_OPEN.  Fills piece->batch, or piece->outcome
- * with what is wrong and piece->bad_chunk.  Takes the core lock for some entries at a time:
- * regions are looked up, and each that the table names is counted as used, under it.
+ * wharf_batch_open: runs a piece of kind WHARF_PIECE_OPEN.  Sets piece->batch; or, for a bad table,
+ * piece->outcome and piece->bad_chunk.  Takes the core lock for a few entries at a time, to look up
+ * regions and count them as used.
  */
 void wharf_batch_open(struct wharf_core *core, struct wharf_piece *piece);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * intake.h: which rings are looked at, and by which thread.
+ * intake.h: polls rings, and ensures that some thread always does.
  *
  * Under the core lock.
  */
@@ -13,19 +13,20 @@
 struct wharf_core;
 struct wharf_session;
 
-/* The session's client has sent packets, of which so many are counted now: look at its ring, which
- * is whole (wharf_session_ring_is_whole).  Returns whether there was need to. */
+/* A doorbell: the client has sent n_packets.  Polls its ring, which must be whole
+ * (wharf_session_ring_is_whole).  Returns whether that was necessary. */
 bool wharf_core_doorbell(struct wharf_core *core, struct wharf_session *session,
                          uint32_t n_packets);
 
-/* Looks at some rings and at deadlines.  Returns whether something was in the rings. */
+/* Polls some rings and checks deadlines.  Returns whether the rings had submissions. */
 bool wharf_core_poll_rings(struct wharf_core *core);
 
-/* Calls a sleeping thread of the CPU's, which counts as awake from now on; whether one is called.
+/* Calls a sleeping CPU thread, which counts as awake from now on.  Returns whether there was one.
  */
 bool wharf_core_call_worker(struct wharf_core *core);
 
-/* Before the lock is given back: no ring is overlooked, no work waits while somebody sleeps. */
+/* Called before each unlock: ensures that no ring is overlooked, and that no work waits while a
+ * worker sleeps. */
 void wharf_core_before_unlock(struct wharf_core *core);
 
 #endif

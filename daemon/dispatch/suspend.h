@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * suspend.h: tenants whose memory keeps workers waiting, and whose jobs wait in their turn.
+ * suspend.h: suspends the jobs of tenants whose memory blocks workers.
  *
  * Under the core lock.
  */
@@ -12,13 +12,13 @@
 struct wharf_core;
 struct wharf_tenant;
 
-/* A worker is blocked in the tenant's memory, or no more.  As long as one is, and for as long again
- * if other tenants have work, no job of the tenant's is begun. */
+/* A worker is blocked in the tenant's memory; it is not blocked any more.  While any worker is
+ * blocked, and for as long again if other tenants have work, no job of the tenant starts. */
 void wharf_core_suspend(struct wharf_core *core, struct wharf_tenant *tenant, uint64_t now_ns);
 void wharf_core_unsuspend(struct wharf_core *core, struct wharf_tenant *tenant, uint64_t now_ns);
 
-/* Looks for workers that are blocked and tenants that are suspended no more; returns when to look
- * again, WHARF_NEVER: when a worker was called. */
+/* Checks for blocked workers and for tenants whose suspension has ended.  Returns when to check
+ * again; WHARF_NEVER: after the next call of a worker. */
 uint64_t wharf_core_watch_over(struct wharf_core *core, uint64_t now_ns);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * sched.h: which job is next.
  *
- * Three lanes, served in this order; in each, deficit round robin over tenants and then over their
- * sessions; in each session, first come, first served.  Guarded by the core lock.
+ * The lanes of queues.h are served in their order.  Each runs deficit round robin over tenants,
+ * then over their sessions; a session is first come, first served.  Guarded by the core lock.
  */
 #ifndef WHARF_DAEMON_SCHEDULE_SCHED_H
 #define WHARF_DAEMON_SCHEDULE_SCHED_H
@@ -24,8 +24,8 @@ void wharf_sched_push_front(struct wharf_sched *sched, struct wharf_job *job);
 void wharf_sched_remove(struct wharf_sched *sched, struct wharf_job *job);
 
 /*
- * All normal jobs of a session, taken out at once and without touching more than one of them, into
- * `jobs`, which is empty; and jobs put behind what is there.
+ * Takes all normal jobs of a session at once, in constant time, into an empty bundle; and appends a
+ * bundle to the session's normal jobs.
  */
 void wharf_sched_take_all(struct wharf_sched *sched, struct wharf_session *session,
                           struct wharf_sched_bundle *bundle);
@@ -35,28 +35,28 @@ void wharf_sched_give(struct wharf_sched *sched, struct wharf_session *session,
 /* Forgets all jobs of a session at once, without touching them. */
 void wharf_sched_drop(struct wharf_sched *sched, struct wharf_session *session);
 
-/* Its estimated backlog, job->backlog_ns, is less by this much. */
+/* Reduces a job's estimated backlog, job->backlog_ns. */
 void wharf_sched_shrink(struct wharf_sched *sched, struct wharf_job *job, uint64_t less_ns);
 
-/* Whether a job is one that is looked for. */
+/* Whether a job meets the caller's condition. */
 typedef bool wharf_sched_is_good(const struct wharf_job *job, const void *context);
 
-/* Of those that are first in their sessions' queues and good, the one whose turn is nearest, which
- * stays in its queue; of many queues not all may be looked at. */
+/* Among good jobs at the head of their sessions' queues, the one whose turn is next; it stays in
+ * its queue.  With many queues, checks only some. */
 struct wharf_job *wharf_sched_first_good(struct wharf_sched *sched, unsigned lane,
                                          wharf_sched_is_good *is_good, const void *context);
 
 /*
- * The job whose turn it is, which stays in its queue; NULL if there is none.  With most_ns, only
- * one whose estimate is at most that; of many queues not all may be looked at then.
+ * The next job, which stays in its queue; NULL: none.  With most_ns, only a job with at most that
+ * estimate; then, with many queues, checks only some.
  */
 struct wharf_job *wharf_sched_first(struct wharf_sched *sched, uint64_t most_ns);
 struct wharf_job *wharf_sched_first_of_lane(struct wharf_sched *sched, unsigned lane,
                                             uint64_t most_ns);
 
 /*
- * Of the tenant's sessions whose turn it could be now, one that is good: its first normal job.
- * `first` is looked at before others if it is not NULL; of many not all are looked at.
+ * The first normal job of a good session of the tenant.  Checks `first`, unless NULL, before the
+ * other sessions; with many sessions, checks only some.
  */
 struct wharf_job *wharf_sched_first_of_good(struct wharf_sched *sched, struct wharf_tenant *tenant,
                                             struct wharf_session *first,
@@ -67,18 +67,17 @@ struct wharf_job *wharf_sched_first_of_good(struct wharf_sched *sched, struct wh
 /* The first job of some background queue, a different queue each time; NULL if there is none. */
 struct wharf_job *wharf_sched_background(struct wharf_sched *sched);
 
-/* The job has been given, or was found to have used, so much time (less than 0: gives back). */
+/* Charges a job's tenant and session with time (below 0: refunds it). */
 void wharf_sched_charge(struct wharf_sched *sched, struct wharf_job *job, int64_t used_ns);
-/* Likewise for normal jobs of a session. */
+/* The same for normal jobs of a session. */
 void wharf_sched_charge_normal(struct wharf_sched *sched, struct wharf_session *session,
                                int64_t used_ns);
 
-/* Likewise for what was done for a session without being queued; of that a tenant owes some quanta
- * at most. */
+/* The same for a session's unqueued work, for which a tenant owes a few quanta at most. */
 void wharf_sched_charge_unqueued(struct wharf_sched *sched, struct wharf_session *session,
                                  int64_t used_ns);
 
-/* Takes the tenant out of all turns, without its jobs; or puts it in again. */
+/* Removes the tenant from all turns, but keeps its jobs queued; and adds it again. */
 void wharf_sched_suspend(struct wharf_sched *sched, struct wharf_tenant *tenant);
 void wharf_sched_resume(struct wharf_sched *sched, struct wharf_tenant *tenant);
 
