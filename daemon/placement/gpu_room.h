@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_room.h: room in the budget of pinned memory, and whose memory makes room.
+ * gpu_room.h: eviction from the budget of pinned memory.
  *
- * What GPUs have pinned is counted for each tenant.  While the budget has room, all memory that is
- * asked for is pinned.  When it has none, and a job names memory that is not pinned, memory goes in
- * this order: pooled arenas; what no GPU has used for long; memory of the tenant that has most, as
- * long as that is more than an even share and not less than the tenant that wants room would have
- * then.  In each case what was used longest ago goes first.  All GPUs let go of it as soon as no
- * item of theirs names it.  Meanwhile the room is promised to the tenant that wanted it.
+ * Pinned memory is counted for each tenant.  While the budget has room, all memory is pinned on
+ * request.  When it has none, and a job names unpinned memory, victims are chosen in this order:
+ * pooled arenas; memory that no GPU has used for long; memory of the largest tenant, if it has more
+ * than an even share, and no less than the requesting tenant would then have.  Within each group
+ * the least recently used goes first.  A GPU releases a victim when none of its items names it.
+ * Meanwhile the room is promised to the requesting tenant.
  *
- * Memory stays pinned for a while before it makes room for others, so that two tenants that want
- * the same room do not spend the GPU's time on that.  Models have their own order (gpu_models.h).
+ * Memory stays pinned for a minimum time, so that two tenants that compete for the same room do not
+ * waste the GPU's time.  Models have rules of their own (gpu_models.h).
  *
  * Under the core lock.
  */
@@ -26,28 +26,29 @@ struct wharf_core;
 struct wharf_gpu_memory;
 struct wharf_job;
 
-/* A job is queued, or waits: what it names and no GPU has is wanted, if a GPU could run it. */
+/* A job is queued, or waits: marks the memory that it names and no GPU has as wanted, if a GPU
+ * could run it. */
 void wharf_gpu_room_want(struct wharf_core *core, const struct wharf_job *job, uint64_t now_ns);
 
-/* A GPU has a piece of the job; or has it no more: whether something that makes room for others can
- * go now. */
+/* A GPU gets a piece of the job; a GPU has ended one.  The latter returns whether a victim can go
+ * now. */
 void wharf_gpu_room_use(uint32_t gpu, const struct wharf_job *job, uint64_t now_ns);
 bool wharf_gpu_room_end_use(uint32_t gpu, const struct wharf_job *job);
 
-/* Whether there is room for it; what is counted has its room. */
+/* Whether the budget has room for it; memory that is already counted fits. */
 bool wharf_gpu_room_fits(const struct wharf_core *core, const struct wharf_gpu_memory *memory);
 
-/* Whether a job waits for it, or ran elsewhere just now since no GPU has it. */
+/* Whether a job waits for it, or recently ran elsewhere because no GPU has it. */
 bool wharf_gpu_room_is_wanted(const struct wharf_gpu_memory *memory, uint64_t now_ns);
 
-/* What becomes of memory for which there is no room. */
+/* The prospects of memory for which the budget has no room. */
 enum wharf_gpu_room_outlook {
-    WHARF_GPU_ROOM_NONE,  /* nothing, for now */
-    WHARF_GPU_ROOM_LATER, /* others have been pinned for too short a time to go */
-    WHARF_GPU_ROOM_SOON,  /* it is promised room, which others are about to leave */
+    WHARF_GPU_ROOM_NONE,  /* no room can be made for now */
+    WHARF_GPU_ROOM_LATER, /* victims have not been pinned for the minimum time */
+    WHARF_GPU_ROOM_SOON,  /* room is promised, and victims are leaving */
 };
 
-/* Has others make room for it, if it is wanted and they have to. */
+/* Evicts others for it, if it is wanted and the rules allow that. */
 enum wharf_gpu_room_outlook wharf_gpu_room_make(struct wharf_core *core,
                                                 struct wharf_gpu_memory *memory, uint64_t now_ns);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pin_account.h: what GPUs have pinned, of all memory and of each tenant's.
+ * pin_account.h: the account of pinned memory, in total and for each tenant.
  *
- * gpu_room.h makes room by it.  Under the core lock.
+ * gpu_room.h evicts by it.  Under the core lock.
  */
 #ifndef WHARF_DAEMON_PLACEMENT_PIN_ACCOUNT_H
 #define WHARF_DAEMON_PLACEMENT_PIN_ACCOUNT_H
@@ -13,21 +13,21 @@
 
 struct wharf_core;
 
-/* What is counted in the budget from now on, or is not any more: for wharf_gpu_memory_set. */
+/* For wharf_gpu_memory_set: memory starts to count in the budget; stops. */
 void wharf_pin_count(struct wharf_core *core, struct wharf_gpu_memory *memory);
 void wharf_pin_discount(struct wharf_core *core, struct wharf_gpu_memory *memory);
 
-/* A pooled arena has become its tenant's. */
+/* A pooled arena gets a session: counts it for its tenant. */
 void wharf_pin_give_to_tenant(struct wharf_core *core, struct wharf_gpu_memory *memory);
 
-/* The client has given it up: it goes by itself, and waits for nothing. */
+/* The client has given it up: it is neither a victim nor waiting for room any more. */
 void wharf_pin_drop(struct wharf_core *core, struct wharf_gpu_memory *memory);
 
-/* It makes room for other memory, or stays. */
+/* It becomes a victim, or stays after all. */
 void wharf_pin_set_leaving(struct wharf_core *core, struct wharf_gpu_memory *memory,
                            bool is_leaving);
 
-/* Room is kept for it; or what room it was promised is anybody's. */
+/* Room is reserved for it; or the reservation ends. */
 void wharf_pin_set_promised(struct wharf_core *core, struct wharf_gpu_memory *memory,
                             bool is_promised);
 

@@ -2,9 +2,9 @@
 /*
  * place.h: which engine runs a job.
  *
- * A queued job is in one of the pools of queues.h, or it waits for memory.  For jobs that any
- * engine may run, the one that would be done with it first gets it, by what each has to do and by
- * what such jobs have cost it before.  All under the core lock.
+ * A queued job is in one of the pools of queues.h, or it waits for memory.  If several engines may
+ * run a job, it goes to the one that would finish it first, by its queue and its learnt costs.  All
+ * under the core lock.
  */
 #ifndef WHARF_DAEMON_PLACEMENT_PLACE_H
 #define WHARF_DAEMON_PLACEMENT_PLACE_H
@@ -19,46 +19,45 @@ struct wharf_core;
 struct wharf_job;
 struct wharf_session;
 
-/* Tenants that have normal jobs; those with jobs in several pools count as often. */
+/* Tenants with normal jobs; one with jobs in several pools counts for each. */
 uint32_t wharf_place_n_tenants(const struct wharf_core *core);
 
 /* Whether this GPU's thread has a reason to stay awake. */
 bool wharf_place_wants_gpu(const struct wharf_core *core, uint32_t gpu);
 
-/* Whether it has a free place for a large chunk, or has to refuse them since no GPU has any. */
+/* Whether the GPU has a free place for a large chunk, or no GPU has such places, so that it must
+ * refuse them. */
 bool wharf_place_may_take_large(const struct wharf_core *core, uint32_t gpu);
 
-/* Bits of the GPUs whose threads are to be woken. */
+/* Mask of the GPUs whose threads have to be woken. */
 uint32_t wharf_place_gpus_to_wake(const struct wharf_core *core);
 
 /* The pool that a job belongs to now, or NONE. */
 enum wharf_pool wharf_place_pool_of(const struct wharf_core *core, const struct wharf_job *job);
 
-/* Puts a job into the pool that it belongs to now, at the end or at the beginning of its queue; or,
- * unless at_front, behind those of its session that are due. */
+/* Queues a job in its pool, at the front or the end of its queue.  At the end, it goes behind jobs
+ * of its session that are due. */
 void wharf_place_push(struct wharf_core *core, struct wharf_job *job, bool at_front);
 void wharf_place_remove(struct wharf_core *core, struct wharf_job *job);
 
-/* Whether the CPU, which has got this job, may decode no chunk of it: its session wants the GPU
- * alone, which has no decoder for it.  And what becomes of chunks that it may not decode, these and
- * those with a source or destination in GPU memory.  By the engine that has a piece of it, without
- * the lock. */
+/* Whether the CPU has to refuse a job that it got: its session wants only the GPU, which has no
+ * decoder. And the outcome of chunks that it must refuse, these and those in GPU memory.  For the
+ * engine that has a piece of the job, without the lock. */
 bool wharf_place_is_refused(const struct wharf_core *core, const struct wharf_job *job);
 struct wharf_outcome wharf_place_refusal(const struct wharf_core *core,
                                          const struct wharf_job *job);
 
-/* Forgets all queued jobs of a session, without touching them. */
+/* Drops all queued jobs of a session, in constant time. */
 void wharf_place_drop(struct wharf_core *core, struct wharf_session *session);
 
 /*
- * Memory of the session has become ready, or will not: jobs that waited for it are due, and what is
- * pushed meanwhile is behind them.  There can be as many as the session has entries, so some are
- * placed each time that the lock is given back (wharf_place_due): sessions in turn, each one's jobs
- * in their order.
+ * Memory of the session has become ready, or never will: the jobs that waited for it are due, and
+ * later jobs go behind them.  There can be as many as ring entries, so each unlock places only some
+ * (wharf_place_due): sessions in turn, and each session's jobs in order.
  */
 void wharf_place_look_again(struct wharf_core *core, struct wharf_session *session);
 
-/* Places up to 64 of these, under the lock; more may be left in front->due. */
+/* Places up to 64 of these; more may remain in core->due. */
 void wharf_place_due(struct wharf_core *core);
 
 #endif

@@ -2,11 +2,10 @@
 /*
  * place_parts.h: in how many parts a GPU decodes one chunk.
  *
- * A stream with places to begin at can be decoded by several warps, a part each.  Each part costs
- * some work that one decoder would not have.  So a chunk gets as many parts as warps are idle for
- * it, none too short to be worth it, and fewer, down to one, the more work there is for warps or
- * the longer bytes take on the link.  Only the device finds out whether a stream has so many
- * places; a part beyond them ends at once.
+ * Several warps can decode a stream with splits, a part each.  Each part adds some work.  So a
+ * chunk gets as many parts as there are idle warps, none shorter than pays, and fewer, down to one,
+ * the more work the warps have or the slower the link is.  Only the device finds out how many
+ * splits a stream has; parts beyond them end at once.
  *
  * All under the core lock.
  */
@@ -20,17 +19,18 @@ struct wharf_core;
 struct wharf_gpu_view;
 struct wharf_job;
 
-/* So long after one of a session's chunks could not be decoded in parts its others are not. */
+/* After a chunk that could not be decoded in parts, the session's chunks are decoded whole this
+ * long. */
 #define WHARF_PARTS_REFUSED_NS 1000000000u
 
-/* Whether a chunk that is too large for one item can be decoded in parts; into memory of the host
- * alone, since the CPU has to be able to do what cannot be decoded so after all. */
+/* Whether a chunk that is too large for one item can be decoded in parts.  Only into host memory,
+ * because the CPU has to decode it if the parts fail. */
 bool wharf_parts_can_do(const struct wharf_core *core, const struct wharf_job *job);
 
-/* The parts that a job has at least, since it is too large for fewer; 1 if it is not. */
+/* The least number of parts for a job, by its size; 1 for most. */
 uint32_t wharf_parts_least(const struct wharf_core *core, const struct wharf_job *job);
 
-/* How many it is to have now on this GPU: 1 for a batch. */
+/* The number of parts that it should have now on this GPU; 1 for a batch. */
 uint32_t wharf_parts_now(const struct wharf_core *core, const struct wharf_job *job,
                          const struct wharf_gpu_view *gpu);
 

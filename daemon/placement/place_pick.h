@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place_pick.h: which of the queued jobs an engine is to have next.
+ * place_pick.h: which queued job an engine gets next.
  *
  * Under the core lock.
  */
@@ -19,14 +19,14 @@ struct wharf_piece;
 struct wharf_job *wharf_place_first_for_cpu(struct wharf_core *core, uint64_t most_ns);
 struct wharf_job *wharf_place_first_for_gpu(struct wharf_core *core, uint32_t gpu);
 
-/* The next job for one of its places for large chunks. */
+/* The next job for one of the GPU's places for large chunks. */
 struct wharf_job *wharf_place_first_large(struct wharf_core *core, uint32_t gpu);
 
-/* A GPU is full: what it leaves may be for another one, which sleeps. */
+/* A GPU is full: wakes another one that sleeps and can take the rest. */
 void wharf_place_pass_on(struct wharf_core *core);
 
-/* A piece was taken by the CPU, or by a GPU.  They serve several pools each by turns: counts why,
- * and what one of these has had more than another while both had jobs. */
+/* The CPU, or a GPU, has taken a piece.  Counts the reason; and, because each engine serves several
+ * pools in turn, the lead of one pool over another while both have jobs. */
 void wharf_place_took_by_cpu(struct wharf_core *core, const struct wharf_piece *piece);
 void wharf_place_took_by_gpu(struct wharf_core *core, const struct wharf_piece *piece,
                              uint32_t gpu);
