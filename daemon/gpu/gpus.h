@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpus.h: the GPUs that the daemon has: one backend for each, which gpu_state.h describes.
+ * gpus.h: starts and stops the daemon's GPUs, a backend (gpu_state.h) for each.
  */
 #ifndef WHARF_DAEMON_GPU_GPUS_H
 #define WHARF_DAEMON_GPU_GPUS_H
@@ -12,27 +12,27 @@
 struct wharf_config;
 struct wharf_core;
 
-/* The worker that the configuration names, or the one that was installed with this program, or the
- * one that was built with it.  0, or -errno with the one that would be the best. */
+/* Finds the worker program: the one that the configuration names, that was installed with this
+ * program, or that was built with it.  0; or -errno, with the preferred path. */
 int wharf_gpus_find_program(const struct wharf_config *config, char program[], size_t nbytes);
 
-/* Drivers make these; where there are none nobody need be asked. */
+/* Whether there is a device node of a GPU driver; without one there is no GPU. */
 bool wharf_gpus_have_device_node(void);
 
 /*
- * Starts a backend for each GPU that the configuration names, if there are any; of all that there
- * are, for the first one, whose worker tells how many these are.  Where an engine is named this
- * waits until their workers are ready, and is -ENODEV if one does not get so; of all GPUs, if none
- * does.  With auto they get ready in their own time, and where there is no GPU nothing is started.
- * 0 or -errno; stop is good either way.
+ * Starts a backend for each GPU that the configuration names.  For `all` it first starts one, whose
+ * worker reports how many GPUs there are.  If the configuration names an engine, waits until the
+ * workers are ready; -ENODEV if a named GPU's worker fails, or, for `all`, every worker.  With auto
+ * it does not wait, and starts nothing without a device node.  0 or -errno; stop is allowed in both
+ * cases.
  */
 int wharf_gpus_start(struct wharf_core *core, const struct wharf_config *config);
 
-/* How many GPUs there should be, and how many take jobs.  Under the core lock. */
+/* The number of expected GPUs, and of GPUs that take jobs.  Under the core lock. */
 uint32_t wharf_gpus_expected(const struct wharf_core *core);
 uint32_t wharf_gpus_up(const struct wharf_core *core);
 
-/* Ends all, after the pieces that they have. */
+/* Stops all, after their current pieces. */
 void wharf_gpus_stop(struct wharf_core *core);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_message.h: what the core and a GPU's worker say to each other.
+ * worker_message.h: the messages between the core and a GPU's worker.
  *
- * One SOCK_SEQPACKET packet is one struct wharf_worker_message; both programs are of one build and
- * say so first.  Work itself does not go this way: it is in the queue's memory.  The core believes
- * nothing of what a worker says that could harm anybody: a worker decodes hostile bytes.
+ * A SOCK_SEQPACKET packet is one struct wharf_worker_message.  Both programs must be of the same
+ * build, which they check first.  Items do not go this way: they are in the queue's memory.  A
+ * worker decodes hostile bytes, so the core checks each message before it relies on it.
  */
 #ifndef WHARF_DAEMON_GPU_WORKER_MESSAGE_H
 #define WHARF_DAEMON_GPU_WORKER_MESSAGE_H
@@ -14,19 +14,19 @@
 #include "daemon/core/estimate.h"
 #include "kernels/work_queue.h"
 
-/* The descriptors that a worker begins with. */
+/* The descriptors that a worker starts with. */
 enum { WHARF_WORKER_SOCKET_FD = 3, WHARF_WORKER_PROMISE_FD = 4 };
 
-/* How it ends. */
+/* Its exit status. */
 enum {
     WHARF_WORKER_EXIT_OK = 0,        /* the core has closed its socket */
-    WHARF_WORKER_EXIT_FAILED = 1,    /* it could not begin, or a fault of the device ended it */
+    WHARF_WORKER_EXIT_FAILED = 1,    /* it could not start, or a device fault ended it */
     WHARF_WORKER_EXIT_NO_DEVICE = 3, /* there is no such engine, or no device for it */
 };
 
-/* The queue's memory holds two of them: the second, behind the first, is for large items. */
+/* The queue's memory holds two queues; the second one is for large items. */
 #define WHARF_WORKER_LARGE_ENTRIES WHARF_WORK_MIN_ENTRIES
-/* Places for them, at most. */
+/* The most places for large items. */
 #define WHARF_WORKER_MOST_LARGE 2u
 
 static inline size_t wharf_worker_queues_nbytes(uint32_t n_entries)
@@ -39,7 +39,7 @@ static inline void *wharf_worker_large_queue(void *queue, uint32_t n_entries)
     return (char *)queue + wharf_work_queue_nbytes(n_entries);
 }
 
-/* A place for source and destination that are so many bytes together. */
+/* The size of a place for a source and destination of nbytes in total. */
 static inline uint64_t wharf_worker_large_place_nbytes(uint64_t nbytes)
 {
     return (nbytes + 1023) / 256 * 256;
