@@ -145,7 +145,7 @@ static void copy_match(uint8_t *op, size_t distance, size_t length, size_t spare
     if (n_quick > 0)
         wharf_lz_match_quickly(op, distance, n_quick);
     for (size_t i = n_quick; i < length; i++)
-        op[i] = op[i - distance];
+        op[i] = *(op + i - distance);
 }
 
 static uint32_t value_of(struct wharf_zstd_bits *bits, const struct wharf_zstd_cell *cell)
