@@ -15,27 +15,27 @@ struct wharf_connection;
 struct wharf_fd_filter;
 struct wharf_server;
 
-/* A tenant whose descriptors have hung so many filters gets no more through, as long as these are
- * there and for wharf_config_barred_ns after the last one. */
+/* A tenant whose descriptors hang this many filters may send no more descriptors while they hang,
+ * and for wharf_config_barred_ns after the last hang. */
 #define WHARF_FD_FILTER_MOST_HUNG 2
 
 /*
- * wharf_fd_filter_new: starts the first process.  wharf_fd_filter_wait waits until it has started:
- * a daemon whose filter cannot, because a library is not found or a limit is in the way, could
- * serve new clients, but none that come with the memory that an earlier daemon left them.  Both
- * return 0 or -errno, having logged why.
+ * wharf_fd_filter_new starts the first process; wharf_fd_filter_wait waits for it.  Without a
+ * filter, for example because of a missing library or a limit, the daemon could serve new clients,
+ * but none that bring memory from an earlier daemon.  Both return 0 or -errno, having logged the
+ * reason.
  */
 int wharf_fd_filter_new(struct wharf_server *server, struct wharf_fd_filter **ret_fd_filter);
 int wharf_fd_filter_wait(struct wharf_fd_filter *filter);
 void wharf_fd_filter_free(struct wharf_fd_filter *filter);
 
 /*
- * The connection's next packet is a request with a descriptor: it is held until the packet has come
- * back from the filter, and then the request is carried out; or else it is refused.
+ * The connection's next packet has a descriptor: holds the connection until the packet comes back
+ * from the filter; then carries out the request, or refuses it.
  */
 void wharf_fd_filter_ask(struct wharf_fd_filter *filter, struct wharf_connection *connection);
 
-/* The connection ends: whatever comes back from the filter for it is dropped. */
+/* The connection ends: drops what the filter returns for it. */
 void wharf_fd_filter_forget(struct wharf_fd_filter *filter, struct wharf_connection *connection);
 
 #endif

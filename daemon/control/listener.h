@@ -12,26 +12,26 @@
 struct wharf_server;
 
 /*
- * wharf_listeners_open: takes the sockets that systemd hands over or, if it hands over none, makes
- * those that the configuration names.  Nothing is accepted before wharf_listeners_start.  Logs what
- * goes wrong and returns 0 or -errno.
+ * wharf_listeners_open: takes the sockets that systemd hands over; if there are none, creates those
+ * that the configuration names.  Nothing is accepted before wharf_listeners_start.  Returns 0 or
+ * -errno, having logged the reason.
  */
 int wharf_listeners_open(struct wharf_server *server);
 int wharf_listeners_start(struct wharf_server *server);
 
-/* Accepts no more; sockets of its own are closed, and their paths removed. */
+/* Accepts no more; closes the daemon's own sockets and removes their paths. */
 void wharf_listeners_close(struct wharf_server *server);
 
 /*
- * The lock that keeps Hello's promise (PROTOCOL.md, section 1): as long as a process of an earlier
- * daemon on these sockets could write to clients' memory, it holds the lock, and this daemon
- * answers nobody.  wharf_listeners_open makes its file and tries to take it; this tries again: 0,
+ * The lock of Hello's promise (PROTOCOL.md, section 1).  Every process of an earlier daemon on
+ * these sockets that can write to clients' memory holds it; until they are gone this daemon answers
+ * nobody. wharf_listeners_open creates the file and tries to lock it; this tries again: 0,
  * -EWOULDBLOCK or another -errno.
  */
 int wharf_promise_try(struct wharf_server *server);
 
-/* For a daemon that drains, and holds it: makes and takes the lock anew if somebody has removed its
- * file, before the next daemon does. */
+/* For a draining daemon that holds the lock: if somebody has removed the file, creates and locks it
+ * again before the next daemon can. */
 void wharf_promise_renew(struct wharf_server *server);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * member_cache.h: in which group with settings a user is, for some time.
+ * member_cache.h: remembers for a while in which group with settings a user is.
  *
- * A table in which each uid has one place, with that of others: who comes later takes it.
+ * A direct-mapped table: each uid has one place, which it shares with others; the latest one has
+ * it.
  */
 #ifndef WHARF_DAEMON_CONTROL_MEMBER_CACHE_H
 #define WHARF_DAEMON_CONTROL_MEMBER_CACHE_H
@@ -17,9 +18,9 @@
 
 struct wharf_member {
     uid_t uid;
-    uint64_t until_ns; /* 0: nobody has this place */
+    uint64_t until_ns; /* 0: the place is empty */
     char group[WHARF_CONFIG_NAME_NBYTES];
-    bool is_known; /* else nobody could say */
+    bool is_known; /* false: the look-up failed */
 };
 
 struct wharf_member_cache {
@@ -30,10 +31,10 @@ struct wharf_member_cache {
 int wharf_member_cache_init(struct wharf_member_cache *cache);
 void wharf_member_cache_deinit(struct wharf_member_cache *cache);
 
-/* Forgets everybody. */
+/* Empties the cache. */
 void wharf_member_cache_clear(struct wharf_member_cache *cache);
 
-/* Returns NULL if the user is not there, or was entered too long ago. */
+/* Returns NULL if the user is not in the cache, or the entry is too old. */
 const struct wharf_member *wharf_member_cache_find(const struct wharf_member_cache *cache,
                                                    uid_t uid, uint64_t now_ns);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model_requests.h: models from requests to sessions.  Loop thread.
+ * model_requests.h: handles requests about models.  Loop thread.
  */
 #ifndef WHARF_DAEMON_CONTROL_MODEL_REQUESTS_H
 #define WHARF_DAEMON_CONTROL_MODEL_REQUESTS_H
@@ -17,18 +17,18 @@ void wharf_model_unregister(struct wharf_connection *connection, uint32_t id, ui
 /* The connection ends: nothing is made for it any more. */
 void wharf_model_forget(struct wharf_connection *connection);
 
-/* Models were made: enters them, and replies. */
+/* Takes the results of the model maker, enters the models into sessions, and replies. */
 void wharf_model_take_made(struct wharf_server *server);
 
-/* ---- what a session has -------------------------------------------------------------------- */
+/* ---- models of a session ------------------------------------------------------------------- */
 
-/* Gives a session what was made, in a place that is free.  0, or -ETIME: a worker has the session
- * and is blocked in its memory, so that nothing of it can be changed. */
+/* Enters a model into a free place of a session.  0; or -ETIME: a blocked worker has a lease of the
+ * session. */
 int wharf_model_enter(struct wharf_core *core, struct wharf_session *session,
                       const struct wharf_model_made *made);
 
-/* Takes a model away from a session: 0 with what is to be freed and given back; -ENOENT, -EBUSY or
- * -ETIME as above. */
+/* Removes a model from a session.  0, with the segment to free and the charge to return; or
+ * -ENOENT, -EBUSY, -ETIME as above. */
 int wharf_model_remove(struct wharf_core *core, struct wharf_session *session, uint32_t number,
                        struct wharf_segment *ret_segment, struct wharf_use *ret_use);
 

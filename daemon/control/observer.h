@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * observer.h: who may see what all tenants do: root, the daemon's own user and the members of the
- * group that observer_group names.
+ * observer.h: who may see all tenants' statistics: root, the daemon's user and the members of
+ * observer_group.
  */
 #ifndef WHARF_DAEMON_CONTROL_OBSERVER_H
 #define WHARF_DAEMON_CONTROL_OBSERVER_H
@@ -15,10 +15,10 @@ struct wharf_observers {
     gid_t group;
 };
 
-/* Looks the group up, which can take long: at the start.  An unknown one is logged. */
+/* Looks the group up at the start, because that can take long.  Logs an unknown group. */
 void wharf_observers_init(struct wharf_observers *observers, const char *group);
 
-/* Whether the client at that socket is one, by the groups that it had when it connected. */
+/* Whether the client at that socket is an observer, by its groups at the time of connecting. */
 bool wharf_observer_is(const struct wharf_observers *observers, int fd, const struct ucred *peer);
 
 #endif

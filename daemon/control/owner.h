@@ -2,21 +2,21 @@
 /*
  * owner.h: which tenant pays for a client with a given uid.  Loop thread only.
  *
- * A user with a range of subordinate uids can be any of these, and would be as many tenants.  The
- * tenant of a uid is the first of these that applies:
+ * A user can use any of its subordinate uids, and must not become that many tenants.  The tenant of
+ * a uid is the first of these that applies:
  *
  *     uid:N        the uid itself, if it has a section [tenant uid:N], is root, or is the overflow
- *                  uid, which stands for all who have no uid here
+ *                  uid, which stands for all uids without a mapping here
  *     block:N      its block, if [owners] blocks has the uid
  *     uid:OWNER    the tenant of its owner, by these same rules, if it is a subordinate uid
- *     uid:N        the uid itself, if nobody owns it
- *     unknown      if nobody could say who owns it
+ *     uid:N        the uid itself, if it has no owner
+ *     unknown      if the look-up of the owner failed
  *
- * Where the configuration has sections [group NAME], a user's groups are looked up as well: the
- * first one gives the tenant limits.
+ * If the configuration has sections [group NAME], a user's groups are looked up too; the first one
+ * with a section gives the tenant its limits.
  *
- * A process of its own looks owners up (owner_lookup.h); the answers are remembered.  Meanwhile the
- * client's socket waits here: nothing is read from it, and it is not a connection yet.
+ * A disposable process looks owners up (owner_lookup.h); the answers are cached.  Meanwhile the
+ * client's socket waits here, unread; it is not a connection yet.
  */
 #ifndef WHARF_DAEMON_CONTROL_OWNER_H
 #define WHARF_DAEMON_CONTROL_OWNER_H
@@ -27,13 +27,13 @@
 struct wharf_owners;
 struct wharf_server;
 
-/* How many sockets wait for their owners at most, before no more are accepted. */
+/* The most sockets that wait for their owners; then no more are accepted. */
 #define WHARF_OWNERS_MOST_WAITING 256
 
 /* The tenant of all uids whose owner could not be found. */
 #define WHARF_OWNERS_UNKNOWN "unknown"
 
-/* An owner can be somebody's subordinate uid in turn; after so many steps it is `unknown`. */
+/* An owner can be a subordinate uid itself; after this many steps the tenant is `unknown`. */
 #define WHARF_OWNERS_MOST_STEPS 8
 
 /* Starts the process that looks up.  0 or -errno, having logged why. */
@@ -41,17 +41,17 @@ int wharf_owners_new(struct wharf_server *server, struct wharf_owners **ret_owne
 /* NULL is allowed. */
 void wharf_owners_free(struct wharf_owners *owners);
 
-/* Takes over an accepted socket; a connection is made of it when the owner is known, which may be
- * at once. */
+/* Takes ownership of an accepted socket, and makes a connection of it when the owner is known,
+ * perhaps at once. */
 void wharf_owners_admit(struct wharf_owners *owners, int fd, uid_t uid, pid_t pid);
 
 /* Whether WHARF_OWNERS_MOST_WAITING sockets wait: accept no more. */
 bool wharf_owners_are_busy(const struct wharf_owners *owners);
 
-/* Takes the server's new configuration, and has every uid looked up anew. */
+/* Takes the server's new configuration; every uid is looked up again. */
 void wharf_owners_reload(struct wharf_owners *owners);
 
-/* The daemon drains: sockets that wait are passed on at once, and turned away. */
+/* The daemon drains: passes waiting sockets on at once, so that they are refused. */
 void wharf_owners_end(struct wharf_owners *owners);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * owner_cache.h: what is known of who owns which uids, for some time.
+ * owner_cache.h: remembers for a while who owns which uids.
  *
- * Ranges that do not overlap, in order, so that the range of a uid is found by halving.  Where
- * there is no room for one more, the one that was used longest ago goes.
+ * A sorted array of disjoint ranges, with binary search.  A full cache drops the least recently
+ * used range.
  */
 #ifndef WHARF_DAEMON_CONTROL_OWNER_CACHE_H
 #define WHARF_DAEMON_CONTROL_OWNER_CACHE_H
@@ -15,12 +15,12 @@
 
 #define WHARF_OWNER_CACHE_N_ENTRIES 4096
 
-/* All uids from the first to the last one have this owner. */
+/* The owner of all uids from first to last. */
 struct wharf_owner_range {
     uid_t first;
     uid_t last;
     uid_t owner;
-    bool is_unknown; /* nobody could say */
+    bool is_unknown; /* the look-up failed */
     uint64_t until_ns;
     uint64_t used; /* counts up */
 };
@@ -35,13 +35,13 @@ struct wharf_owner_cache {
 int wharf_owner_cache_init(struct wharf_owner_cache *cache);
 void wharf_owner_cache_deinit(struct wharf_owner_cache *cache);
 
-/* All ranges are too old from now on.  They stay, in case a look-up gets no answer. */
+/* Marks all ranges as too old, but keeps them in case a look-up fails. */
 void wharf_owner_cache_expire(struct wharf_owner_cache *cache);
 
-/* The range that has the uid, however old; NULL: none.  It is there until the next one is added. */
+/* The range of the uid, however old; NULL: none.  Valid until the next addition. */
 struct wharf_owner_range *wharf_owner_cache_find(struct wharf_owner_cache *cache, uid_t uid);
 
-/* Adds a range, in the place of all that it overlaps. */
+/* Adds a range, and removes all that it overlaps. */
 void wharf_owner_cache_add(struct wharf_owner_cache *cache, const struct wharf_owner_range *range);
 
 #endif

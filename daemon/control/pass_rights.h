@@ -2,10 +2,10 @@
 /*
  * pass_rights.h: whether descriptors can be sent to a socket (SO_PASSRIGHTS, Linux 6.16).
  *
- * A packet can bring a descriptor that hangs whoever closes it, and packets can be sent as soon as
- * a connection waits to be accepted: turning it away is then as bad as letting it in.  So listening
- * sockets take none, which holds for connections that wait in them too: sendmsg fails with EPERM.
- * A connection takes descriptors when its Hello is answered, and is charged by then.
+ * A descriptor in a packet can hang whoever closes it.  Clients can send packets while the
+ * connection still waits to be accepted, so refusing it would be as bad as accepting it.  Therefore
+ * listening sockets, and connections that wait in them, take no descriptors: sendmsg fails with
+ * EPERM.  A connection takes descriptors once its Hello is answered, when it is charged.
  */
 #ifndef WHARF_DAEMON_CONTROL_PASS_RIGHTS_H
 #define WHARF_DAEMON_CONTROL_PASS_RIGHTS_H
@@ -17,7 +17,7 @@
 #define SO_PASSRIGHTS 83
 #endif
 
-/* An older kernel has no such option: then all sockets take descriptors. */
+/* On older kernels, without this option, all sockets take descriptors. */
 static inline void wharf_pass_rights(int fd, bool may)
 {
     const int value = may;

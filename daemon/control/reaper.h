@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reaper.h: a thread that frees the memory of dead sessions and regions, so that nobody else waits
- * for it: unmapping and emptying takes some 50 ms for a GiB.
+ * reaper.h: a thread that frees the memory of dead sessions and regions, because unmapping and
+ * freeing pages takes about 50 ms for a GiB.
  */
 #ifndef WHARF_DAEMON_CONTROL_REAPER_H
 #define WHARF_DAEMON_CONTROL_REAPER_H
@@ -16,7 +16,7 @@ struct wharf_reaper;
 
 struct wharf_reaped {
     struct wharf_tenant *tenant;
-    struct wharf_use use; /* all of it, that of rings that are left included */
+    struct wharf_use use; /* the whole charge, including that of `left` */
     struct wharf_left_rings left;
 };
 
@@ -27,17 +27,16 @@ int wharf_reaper_new(struct wharf_loop *loop, struct wharf_reaper **ret_reaper);
 void wharf_reaper_free(struct wharf_reaper *reaper);
 
 /*
- * Frees a session, or a segment, whose use was charged to a tenant.  Nobody uses them any more.
- * Returns true if wharf_reaper_next will tell of it, or false if there was no memory to remember
- * it: then it has been freed on the caller's thread, and the caller gives its use back.
+ * Frees an unused session, or an unused segment that was charged to a tenant.  Returns true if
+ * wharf_reaper_next will report it.  Without memory for that, frees it on the caller's thread and
+ * returns false; then the caller returns the charge.
  */
 bool wharf_reaper_session(struct wharf_reaper *reaper, struct wharf_session *session);
 bool wharf_reaper_segment(struct wharf_reaper *reaper, const struct wharf_segment *segment,
                           struct wharf_tenant *tenant, const struct wharf_use *use);
 
-/* What was freed, one at a time: whose use can be given back.  Returns whether there was one.  Of a
- * session its client may still hold rings, which are the caller's, with what is charged for them.
- */
+/* Takes the next report of freed memory, whose charge can be returned.  Returns whether there was
+ * one. Rings that the client still holds, and their charge, pass to the caller in `left`. */
 bool wharf_reaper_next(struct wharf_reaper *reaper, struct wharf_reaped *ret_reaped);
 
 #endif

@@ -6,16 +6,16 @@
 struct wharf_connection;
 struct wharf_region;
 
-/* A region that is to be: a place for it, which is charged, and workers are kept away from the
- * session until it is entered; or, if that came to an error, what it was charged is given back.
- * -EEXIST and -EDQUOT: *ret_text; -ETIME: wharf_connection_part_from_blocked. */
+/* wharf_region_begin reserves and charges a place for a region, and prevents leases of the session.
+ * wharf_region_enter enters the region; or, if r is an error, returns the charge.  -EEXIST and
+ * -EDQUOT come with *ret_text; after -ETIME call wharf_connection_part_from_blocked. */
 int wharf_region_begin(struct wharf_connection *connection, const struct wharf_region *wanted,
                        struct wharf_region **ret_place, const char **ret_text);
 int wharf_region_enter(struct wharf_connection *connection, const struct wharf_region *wanted,
                        struct wharf_region *place, int r);
 
-/* Its session's regions and models cannot be changed: a worker has the session and is blocked in
- * its memory.  The client can go on with another one. */
+/* Ends a connection whose session cannot be changed, because a blocked worker has a lease of it.
+ * The client can reconnect. */
 void wharf_connection_part_from_blocked(struct wharf_connection *connection);
 
 #endif

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * room.h: clients that wait for what their tenant is about to give back.
+ * room.h: clients that wait for quota which their tenant is about to return.
  *
- * A client that closes a connection and opens the next one is within its quota, but the daemon
- * learns of the end a moment later, and freeing the memory takes longer still.  So what does not
- * fit into a tenant's quota is not refused while something of the tenant's is coming back: a
- * connection that has hung up, a session or memory that is being freed.  It waits for a second at
- * most.  Where nothing is coming back it is refused at once.  Totals of all tenants are not waited
- * for.
+ * A client that closes a connection and opens another one is within its quota.  But the daemon
+ * notices the end a moment later, and freeing the memory takes longer.  So a request over the quota
+ * waits, for a second at most, while something of the tenant's is coming back: a closed connection,
+ * or a session or memory that is being freed.  Otherwise it is refused at once.  No request waits
+ * for totals.
  *
- * Operators, who may drain the daemon, can always look at it and drain it: a few places are
- * reserved for connections of theirs that are refused otherwise.  Such a one has a small queue at
- * most, beyond all limits.  Loop thread.
+ * Operators can always inspect and drain the daemon: a few places are reserved for operator
+ * connections that would otherwise be refused.  Such a connection may have a small queue, beyond
+ * all limits.  Loop thread.
  */
 #ifndef WHARF_DAEMON_CONTROL_ROOM_H
 #define WHARF_DAEMON_CONTROL_ROOM_H
@@ -25,33 +24,31 @@ struct wharf_connection;
 struct wharf_tenant;
 
 /*
- * Whether a request, which is still in the socket, has to wait: the connection is held then, and
- * its packet looked at again later.
+ * Whether a request, which is still in the socket, has to wait.  Then holds the connection; the
+ * packet is examined again later.
  */
 bool wharf_room_awaits(struct wharf_connection *connection, const Wharf__Request *request);
 
 /*
- * Charges a connection that was just accepted.  0; -EDQUOT with a text; -EINPROGRESS: it is charged
- * over the quota, and wharf_room_await has to be called when it is in the loop.
+ * Charges a new connection.  0; -EDQUOT with a text; or -EINPROGRESS: it is charged beyond the
+ * quota, and the caller has to call wharf_room_await when it is in the loop.
  */
 int wharf_room_charge(struct wharf_connection *connection, const char **ret_text);
 
-/* Has a connection that is over the quota, and is held, wait until there is room or it is refused.
- */
+/* Makes a held connection over the quota wait until there is room, or refuses it. */
 void wharf_room_await(struct wharf_connection *connection);
 
-/* What a tenant is charged for connections that are over its quota: no others are kept out by it.
- */
+/* A tenant's charge for connections over its quota; it does not count against others. */
 struct wharf_use wharf_room_use_over(const struct wharf_tenant *tenant);
 
 /*
- * Whether the queue is a small one, and the connection has or now gets a reserved place: it is to
- * be charged anyway.  `text` is of the limit that it is over.
+ * Whether the queue is small and the connection has, or now gets, a reserved place; then charge it
+ * without a check.  `text` names the limit that it exceeds.
  */
 bool wharf_room_reserve_queue(struct wharf_connection *connection,
                               const Wharf__OpenQueueRequest *open, const char *text);
 
-/* Why a connection with a reserved place may not have that queue; NULL: it may. */
+/* The reason to refuse that queue to a connection with a reserved place; NULL: none. */
 const char *wharf_room_refuses_queue(const struct wharf_connection *connection,
                                      const Wharf__OpenQueueRequest *open);
 

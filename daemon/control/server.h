@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * server.h: what the loop thread owns: listeners, connections, the filter.
+ * server.h: the data of the loop thread: listeners, connections, the filter.
  *
- * Everything here is the loop thread's alone.
+ * Only the loop thread uses it.
  */
 #ifndef WHARF_DAEMON_CONTROL_SERVER_H
 #define WHARF_DAEMON_CONTROL_SERVER_H
@@ -43,57 +43,58 @@ struct wharf_server {
     struct wharf_timer deadline_timer; /* jobs' deadlines */
     struct wharf_timer gpu_timer;      /* GPUs that are missing */
     struct wharf_timer tidy_timer;     /* tenants that may be dropped */
-    bool is_tidying;                   /* it is set */
-    struct wharf_timer refusal_timer;  /* lines of the log that wait (refusals.h) */
-    bool waits_to_say;                 /* it is set */
+    bool is_tidying;                   /* tidy_timer is set */
+    struct wharf_timer refusal_timer;  /* log lines that wait (refusals.h) */
+    bool waits_to_say;                 /* refusal_timer is set */
 
     struct wharf_list listeners;
     struct wharf_list connections;
-    struct wharf_list kept_rings; /* of sessions that are over (kept_rings.h) */
-    struct wharf_list closing;    /* connections that are ended when the loop's turn is over */
+    struct wharf_list kept_rings; /* of ended sessions (kept_rings.h) */
+    struct wharf_list closing;    /* connections to end after this turn of the loop */
     uint64_t n_connections;
     unsigned n_reserved;      /* of these, with a reserved place (room.h) */
     uint64_t last_connection; /* number of the one accepted last */
 
-    int path_fd;    /* the lock of who may listen there */
-    int promise_fd; /* the lock that keeps Hello's promise */
+    int path_fd;    /* the lock for listening there */
+    int promise_fd; /* the lock of Hello's promise */
     char *promise_path;
-    bool is_promised;                                 /* it is held: connections are read from */
-    struct wharf_timer promise_timer;                 /* looks again */
-    void (*on_promised)(struct wharf_server *server); /* unless NULL: it was not held at first */
+    bool is_promised;                 /* promise_fd is locked, so connections are read */
+    struct wharf_timer promise_timer; /* tries the lock again */
+    void (*on_promised)(
+        struct wharf_server *server); /* called when the lock is taken later; or NULL */
 
     uint64_t started_ns;
-    bool wants_drain; /* when the loop's turn is over */
+    bool wants_drain; /* after this turn of the loop */
     bool is_draining;
     bool is_over; /* the loop ends */
     struct wharf_timer drain_timer;
 
-    /* Room for one packet at a time. */
+    /* Buffers for one packet at a time. */
     struct wharf_control_memory memory;
     uint8_t packet[WHARF_CONTROL_MAX_NBYTES];
     uint8_t reply[WHARF_CONTROL_MAX_NBYTES];
 };
 
 /*
- * wharf_server_init: makes the loop and starts the threads.  `config` is taken over.  Returns 0 or
- * -errno, having logged why; deinit is needed either way.
+ * wharf_server_init: creates the loop and starts the threads.  Takes ownership of `config`. Returns
+ * 0 or -errno, having logged the reason; deinit is needed in both cases.
  */
 int wharf_server_init(struct wharf_server *server, struct wharf_config *config);
 void wharf_server_deinit(struct wharf_server *server);
 
-/* Serves until it is over.  Returns 0 or -errno. */
+/* Serves until the daemon ends.  Returns 0 or -errno. */
 int wharf_server_run(struct wharf_server *server);
 
-/* Begins to end: no new connections or jobs; over when all that were taken are done, or when it
- * takes too long.  A second call makes it over at once. */
+/* Starts to end: takes no new connections or jobs.  The daemon ends when all accepted jobs are
+ * done, or after the time limit; on a second call, at once. */
 void wharf_server_drain(struct wharf_server *server);
 
-/* Takes over what can change in a running daemon.  Returns 0; or -errno with what does not fit in
- * `message`, and then nothing has changed. */
+/* Applies the settings that can change in a running daemon.  Returns 0; or -errno with a message,
+ * and changes nothing. */
 int wharf_server_reload(struct wharf_server *server, struct wharf_config *next, char *message,
                         size_t message_nbytes);
 
-/* Whether the configuration that was just read was taken, for the statistics. */
+/* For statistics: whether the last configuration was accepted. */
 void wharf_server_note_reload(struct wharf_server *server, bool is_good);
 
 #endif
