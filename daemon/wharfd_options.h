@@ -21,13 +21,13 @@ struct wharf_options_line {
 
 #define WHARF_CONFIG_PATH "/etc/wharf/wharfd.conf"
 
-/* Returns 0, or -EINVAL having said why on standard error. */
+/* Returns 0; or -EINVAL, having printed the reason on standard error. */
 int wharf_options_parse(int argc, char **argv, struct wharf_options_line *ret_options);
 
 void wharf_options_print_help(void);
 
-/* Loads the configuration and puts the command line over it.  If the report is bad then `config` is
- * only good for deinit. */
+/* Loads the configuration; the command line overrides it.  If the report is bad, `config` is good
+ * for deinit only. */
 void wharf_options_load(const struct wharf_options_line *options, struct wharf_config *config,
                         struct wharf_config_report *report);
 

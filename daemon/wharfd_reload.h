@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wharfd_reload.h: the configuration is read again, in a thread of its own: users are looked up,
- * which can take as long as a directory service likes, and clients are served meanwhile.
+ * wharfd_reload.h: reads the configuration again, in a thread, because looking up users can take as
+ * long as a directory service likes.
  */
 #ifndef WHARF_DAEMON_WHARFD_RELOAD_H
 #define WHARF_DAEMON_WHARFD_RELOAD_H
@@ -14,7 +14,7 @@
 
 struct wharf_reloader;
 
-/* On the loop thread.  What is taken from `next` is the callee's. */
+/* Called on the loop thread.  The callee may take members from `next`. */
 typedef void wharf_reloader_fn(struct wharf_reloader *reloader, struct wharf_config *next,
                                const struct wharf_config_report *report);
 
@@ -25,8 +25,8 @@ struct wharf_reloader {
     struct wharf_source source; /* an eventfd: the thread has ended */
     pthread_t thread;
     bool is_busy;
-    bool is_wanted_again; /* the file may have changed behind the thread */
-    /* The thread's while it runs. */
+    bool is_wanted_again; /* the file may have changed after the thread read it */
+    /* For the thread while it runs. */
     struct wharf_config next;
     struct wharf_config_report report;
 };
@@ -35,10 +35,10 @@ struct wharf_reloader {
 int wharf_reloader_init(struct wharf_reloader *reloader, struct wharf_loop *loop,
                         const struct wharf_options_line *options, wharf_reloader_fn *on_loaded);
 
-/* A thread that has not ended is left to the end of the process. */
+/* Does not wait for a running thread, which ends with the process. */
 void wharf_reloader_deinit(struct wharf_reloader *reloader);
 
-/* Reads, or reads again when the present reading is over.  0 or -errno. */
+/* Starts reading, or reads again after the present reading.  0 or -errno. */
 int wharf_reloader_begin(struct wharf_reloader *reloader);
 
 static inline bool wharf_reloader_is_busy(const struct wharf_reloader *reloader)

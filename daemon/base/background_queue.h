@@ -18,7 +18,7 @@ struct wharf_loop;
 struct wharf_background_queue {
     struct wharf_loop *loop;
     const char *name; /* of the thread */
-    /* Which is next, of those to do, of which there are some; under the lock.  NULL: the first. */
+    /* Chooses the next element of the non-empty `todo`, under the lock.  NULL: the first. */
     struct wharf_list *(*choose)(struct wharf_background_queue *background);
     void (*run)(struct wharf_background_queue *background, struct wharf_list *link);
     pthread_t thread;
@@ -26,19 +26,19 @@ struct wharf_background_queue {
     pthread_cond_t wanted;
     struct wharf_list todo; /* lock, as all below */
     struct wharf_list done;
-    struct wharf_list *current; /* that the thread is at, in no list; NULL: none */
+    struct wharf_list *current; /* that the thread works on, in no list; NULL: none */
     bool stop;
 };
 
-/* Starts the thread; the caller has filled what is above it.  0 or -errno. */
+/* Starts the thread; the caller has set the members above `thread`.  0 or -errno. */
 int wharf_background_queue_start(struct wharf_background_queue *background);
 
-/* Ends it when all that is to do is done; what nobody has taken stays in `done`. */
+/* Ends the thread when `todo` is empty; results that nobody took stay in `done`. */
 void wharf_background_queue_stop(struct wharf_background_queue *background);
 
 void wharf_background_queue_add(struct wharf_background_queue *background, struct wharf_list *link);
 
-/* What was done, one at a time; NULL: no more. */
+/* Takes the next element of `done`; NULL: none. */
 struct wharf_list *wharf_background_queue_take(struct wharf_background_queue *background);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cleanup.h: what is let go of at the end of a scope, and the error convention.
+ * cleanup.h: automatic cleanup at the end of a scope, and the error convention.
  *
  *     WHARF_CLEANUP_FD int fd = memfd_create(...);
  *     if (fd < 0)
@@ -9,9 +9,9 @@
  *     *ret_fd = wharf_steal_fd(&fd);       but not after this
  *     return 0;
  *
- * System results are int, 0 or a positive count, or -errno.  A function that fails leaves its ret_
- * outputs alone.  What became of data is enum wharf_result and never in the same return.
- * Functions named _free and _deinit take NULL and half-built objects.
+ * System results are int: 0, a positive count, or -errno.  Results of data are enum wharf_result;
+ * no function returns both.  A function that fails does not write its ret_ outputs. Functions named
+ * _free and _deinit take NULL and half-built objects.
  */
 #ifndef WHARF_DAEMON_BASE_CLEANUP_H
 #define WHARF_DAEMON_BASE_CLEANUP_H
@@ -38,7 +38,7 @@ static inline void wharf_cleanup_free(void *pointer)
 #define WHARF_CLEANUP_FD WHARF_CLEANUP(wharf_cleanup_fd)
 #define WHARF_CLEANUP_FREE WHARF_CLEANUP(wharf_cleanup_free)
 
-/* Takes a descriptor out of its variable, so that the scope's end does not close it. */
+/* Moves a descriptor out of its variable, so that the scope's end does not close it. */
 static inline int wharf_steal_fd(int *fd)
 {
     int stolen = *fd;
@@ -47,7 +47,7 @@ static inline int wharf_steal_fd(int *fd)
     return stolen;
 }
 
-/* Likewise a pointer; the result has the pointer's type. */
+/* The same for a pointer; the result has the pointer's type. */
 #define WHARF_STEAL(pointer)                                                                       \
     ({                                                                                             \
         __typeof__(pointer) stolen_ = (pointer);                                                   \
@@ -55,7 +55,7 @@ static inline int wharf_steal_fd(int *fd)
         stolen_;                                                                                   \
     })
 
-/* Closes a descriptor for good; -1 is allowed.  Returns -1, to be stored in its place. */
+/* Closes a descriptor; -1 is allowed.  Returns -1, for the variable. */
 static inline int wharf_close_fd(int fd)
 {
     wharf_cleanup_fd(&fd);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config.h: all that can be set about the daemon.
+ * config.h: the daemon's settings.
  *
- * The table in config_table.c is the one place that names a setting, its default, its limits and
- * what it is for; `wharfd --print-config` prints it as a configuration file.
+ * The table in config_table.c is the only place that has a setting's name, default, limits and
+ * meaning; `wharfd --print-config` prints it as a configuration file.
  */
 #ifndef WHARF_DAEMON_BASE_CONFIG_H
 #define WHARF_DAEMON_BASE_CONFIG_H
@@ -16,12 +16,12 @@
 
 #define WHARF_CONFIG_PATH_NBYTES sizeof(((struct sockaddr_un *)0)->sun_path)
 #define WHARF_CONFIG_NAME_NBYTES 64
-/* GPUs that one daemon has; their sets are bits of a uint32_t. */
+/* The most GPUs of a daemon; sets of GPUs are masks in a uint32_t. */
 #define WHARF_MAX_GPUS 16u
-/* [group] sections, of which the process that looks up members is told. */
+/* The most [group] sections. */
 #define WHARF_CONFIG_MOST_GROUPS 64
 
-/* What one tenant may have; all its clients together but where it says otherwise. */
+/* The limits of one tenant: of all its clients together, unless a member says otherwise. */
 struct wharf_quota {
     uint64_t weight; /* its share of the machine, relative to other tenants */
     uint64_t max_connections;
@@ -32,7 +32,7 @@ struct wharf_quota {
     uint64_t max_arena_nbytes;      /* of one session */
     uint64_t max_regions;           /* of one session */
     uint64_t max_models;            /* likewise */
-    uint64_t max_gpu_models;        /* of a tenant, that each GPU has at a time */
+    uint64_t max_gpu_models;        /* of a tenant on each GPU at a time */
     uint64_t max_gpu_memory_nbytes; /* of clients' own GPU memory */
     uint64_t max_gpu_regions;       /* pieces of that */
     uint64_t max_job_nbytes;        /* source plus destination of one chunk */
@@ -44,8 +44,8 @@ struct wharf_quota {
 enum wharf_config_io { WHARF_IO_AUTO, WHARF_IO_URING, WHARF_IO_EPOLL };
 enum wharf_config_gpu_kernel {
     WHARF_GPU_KERNEL_AUTO,
-    WHARF_GPU_KERNEL_EPOCH, /* one that stays while there is work */
-    WHARF_GPU_KERNEL_BATCH, /* one for each batch of work */
+    WHARF_GPU_KERNEL_EPOCH, /* a kernel stays while there is work */
+    WHARF_GPU_KERNEL_BATCH, /* a kernel for each batch of work */
 };
 enum wharf_config_gpu_output { WHARF_GPU_OUTPUT_KERNEL, WHARF_GPU_OUTPUT_COPY };
 enum wharf_config_gpu { WHARF_GPU_AUTO, WHARF_GPU_CUDA, WHARF_GPU_SIMT, WHARF_GPU_NONE };
@@ -60,14 +60,15 @@ struct wharf_config_listen {
     uint64_t tenant; /* enum wharf_config_tenant */
 };
 
-/* [tenant NAME], [group NAME]: what differs from [quota] for one, or for a group's members. */
+/* [tenant NAME], [group NAME]: limits that differ from [quota], for a tenant or each member of a
+ * group. */
 struct wharf_config_quota {
     char name[WHARF_CONFIG_NAME_NBYTES]; /* as in struct wharf_tenant; the group's */
     uint64_t set;                        /* bit i: member i of the quota is given */
     struct wharf_quota quota;
 };
 
-/* [total]: what all tenants may have together; 0: what the machine allows. */
+/* [total]: limits of all tenants together; 0: derived from the machine. */
 struct wharf_config_totals {
     uint64_t max_connections;
     uint64_t max_descriptors;
@@ -75,7 +76,7 @@ struct wharf_config_totals {
     uint64_t max_mappings;
     uint64_t max_memory_nbytes;
     uint64_t max_gpu_memory_nbytes;
-    uint64_t owners; /* a part is kept for the first so many */
+    uint64_t owners; /* how many tenants have a reservation */
 };
 
 /* [owners]: which users are one tenant. */
@@ -144,7 +145,7 @@ struct wharf_config {
     struct wharf_quota quota; /* [quota] */
     struct wharf_config_quota *tenants;
     size_t n_tenants;
-    struct wharf_config_quota *groups; /* of those that a tenant is in the first one counts */
+    struct wharf_config_quota *groups; /* of a tenant's groups, the first one counts */
     size_t n_groups;
     struct wharf_config_listen *listens;
     size_t n_listens;
@@ -157,31 +158,30 @@ void wharf_config_deinit(struct wharf_config *config);
 struct wharf_config_report;
 
 /*
- * Reads a file's text over what `config` holds, to its end, and reports all that is wrong with it,
- * and where each value stands.  If there was an error `config` is only good for deinit.  Names of
- * users are looked up, which can take as long as a directory service likes.
+ * Reads a file's text over the values in `config`.  Reports every error, and where each value
+ * stands.  After an error `config` is good for deinit only.  Looks up names of users, which can
+ * take as long as a directory service likes.
  */
 void wharf_config_parse(struct wharf_config *config, const char *text, size_t text_nbytes,
                         struct wharf_config_report *report);
 
-/* The same for a file, if there is one or there must be one, and then for all files *.conf in the
- * folder whose name is the file's with .d behind it, in the order of their names. */
+/* The same for a file, which may be missing unless must_exist, and then for all files *.conf in the
+ * folder FILE.d, in the order of their names. */
 void wharf_config_load(struct wharf_config *config, const char *path, bool must_exist,
                        struct wharf_config_report *report);
 
-/* Warns of what contradicts itself in a configuration that was read without an error. */
+/* Warns of contradictions in a configuration that was read without errors. */
 void wharf_config_check(const struct wharf_config *config, struct wharf_config_report *report);
 
-/* The quota of the tenant of that name, who is a member of the group ("": of none that has
- * settings). */
+/* The quota of a tenant that is a member of the group ("": of no group with settings). */
 struct wharf_quota wharf_config_quota_of(const struct wharf_config *config, const char *tenant,
                                          const char *group);
 
-/* A tenant's own settings, NULL: it has none. */
+/* A tenant's own settings; NULL: none. */
 const struct wharf_config_quota *wharf_config_tenant(const struct wharf_config *config,
                                                      const char *tenant);
 
-/* How long a tenant's descriptors are not looked at after some have hung filters. */
+/* How long a tenant's descriptors are refused after some have hung filters. */
 static inline uint64_t wharf_config_barred_ns(const struct wharf_config *config)
 {
     return 30 * config->fd_filter_timeout_ns;
@@ -191,8 +191,8 @@ static inline uint64_t wharf_config_barred_ns(const struct wharf_config *config)
 void wharf_config_print(FILE *out);
 
 /*
- * Takes from `next` what can change while the daemon runs.  Calls `kept` for each setting that
- * differs but needs a new start.
+ * Takes the settings from `next` that can change while the daemon runs.  Calls `kept` for each
+ * setting that differs but needs a restart.
  */
 void wharf_config_reload(struct wharf_config *config, struct wharf_config *next,
                          void (*kept)(const char *section, const char *key));

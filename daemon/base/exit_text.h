@@ -5,8 +5,8 @@
 
 #define WHARF_EXIT_TEXT_NBYTES 32
 
-/* Of a status as shells have it, 128 and more for signals: "with status 3", "by SIGKILL".  Returns
- * `text`. */
+/* For a status as in a shell, 128 plus the signal: "with status 3", "by SIGKILL".  Returns `text`.
+ */
 const char *wharf_exit_text(int status, char text[WHARF_EXIT_TEXT_NBYTES]);
 
 #endif

@@ -2,14 +2,13 @@
 /*
  * fair_queue.h: start-time fair queueing, for work whose cost is known only when it is done.
  *
- * Each party has a queue of work.  Its first piece of work has a start tag: the virtual time when
- * it came, or the end of the party's last work if that is later.  The work with the least start tag
- * is done next; virtual time is the start tag of the work that is being done.
+ * Each party has a queue of work.  Its first element has a start tag: the virtual time of its
+ * arrival, or the end of the party's last work if that is later.  The work with the smallest start
+ * tag is next.  Virtual time is the start tag of the current work.
  *
- * So two parties that always have work get half of the time each.  A party that asks for little is
- * served next: it waits for the work that is being done and for other parties that ask for little,
- * however much a third party has waiting.  When no work waits, all debts are forgotten, since
- * nobody waited for them.
+ * So two parties that always have work get half of the time each.  A party that asks for little
+ * waits only for the current work and for other parties that ask for little, however much a third
+ * party has queued.  When the queue is empty, all debts are dropped, since nobody waited for them.
  *
  * Costs and virtual time have the caller's unit.  A queue is used by one thread.
  */
@@ -22,11 +21,12 @@
 #include "daemon/base/heap.h"
 #include "daemon/base/list.h"
 
-/* Who has work: a tenant.  References are counted: the work being done may be the last one's. */
+/* The owner of work: a tenant.  It is reference-counted, because its last work may outlive its
+ * other users. */
 struct wharf_fair_party {
-    struct wharf_heap_node node; /* by start tag, while something waits and nothing is being done */
+    struct wharf_heap_node node; /* by start tag, while it has waiting and no current work */
     struct wharf_list waiting;
-    const struct wharf_fair_queue *queue; /* where it was charged; NULL: nowhere yet */
+    const struct wharf_fair_queue *queue; /* the queue that charged it; NULL: none yet */
     uint64_t finish;                      /* virtual time when its last work ended */
     unsigned n_references;
 };
@@ -35,7 +35,7 @@ struct wharf_fair_queue {
     struct wharf_heap parties;
     uint64_t now;                     /* virtual time */
     uint64_t latest;                  /* the largest `finish` of all parties */
-    struct wharf_fair_party *current; /* whose work is being done, referred to; or NULL */
+    struct wharf_fair_party *current; /* owner of the current work, with a reference; or NULL */
 };
 
 /* A new party has one reference; it is freed with the last one.  NULL: out of memory. */
@@ -44,8 +44,8 @@ void wharf_fair_party_ref(struct wharf_fair_party *party);
 /* NULL is allowed.  Remove the work that came with the reference from the queue first. */
 void wharf_fair_party_unref(struct wharf_fair_party *party);
 
-/* Adds work behind the party's other work; does nothing if it waits already.  It stays the
- * caller's. */
+/* Appends work to the party's queue; does nothing if it waits already.  The caller keeps ownership.
+ */
 void wharf_fair_queue_add(struct wharf_fair_queue *queue, struct wharf_fair_party *party,
                           struct wharf_list *work);
 
@@ -53,8 +53,8 @@ void wharf_fair_queue_add(struct wharf_fair_queue *queue, struct wharf_fair_part
 void wharf_fair_queue_remove(struct wharf_fair_queue *queue, struct wharf_fair_party *party,
                              struct wharf_list *work);
 
-/* Takes out the work to do next, or returns NULL if none waits.  Call wharf_fair_queue_done with
- * its cost when it is done, before taking the next one. */
+/* Takes the next work; NULL: none waits.  When it is done, call wharf_fair_queue_done with its
+ * cost, before taking the next one. */
 struct wharf_list *wharf_fair_queue_next(struct wharf_fair_queue *queue);
 void wharf_fair_queue_done(struct wharf_fair_queue *queue, uint64_t cost);
 
@@ -62,8 +62,8 @@ void wharf_fair_queue_done(struct wharf_fair_queue *queue, uint64_t cost);
 void wharf_fair_queue_charge(struct wharf_fair_queue *queue, struct wharf_fair_party *party,
                              uint64_t cost);
 
-/* Whether it has had more than its part of the time by now: who forgets it forgives it that.  NULL
- * is allowed. */
+/* Whether it has had more than its share of the time, a debt that freeing it would drop.  NULL is
+ * allowed. */
 static inline bool wharf_fair_party_owes(const struct wharf_fair_party *party)
 {
     return party && party->queue && party->finish > party->queue->now;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heap.h: the earliest of many times (a leftist heap).
+ * heap.h: a priority queue of times (a leftist heap).
  *
- * The nodes lie in the elements, so nothing is allocated.  Inserting a node and removing any takes
- * logarithmic time, each single time: keys are clients' deadlines, and the heap is used under the
- * core lock.
+ * Nodes are embedded in the elements, so nothing is allocated.  Inserting a node and removing any
+ * node take logarithmic time in the worst case, not amortised: keys are clients' deadlines, and the
+ * heap is used under the core lock.
  */
 #ifndef WHARF_DAEMON_BASE_HEAP_H
 #define WHARF_DAEMON_BASE_HEAP_H
@@ -16,7 +16,7 @@
 struct wharf_heap_node {
     uint64_t key;
     bool is_linked;
-    uint32_t rank; /* nodes on the way down to the right; the left child's is at least that */
+    uint32_t rank; /* length of the right spine; the left child's is at least the right child's */
     struct wharf_heap_node *left;
     struct wharf_heap_node *right;
     struct wharf_heap_node *parent;

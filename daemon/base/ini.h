@@ -21,12 +21,11 @@ struct wharf_ini_line {
     unsigned number;
 };
 
-/* Who wants to know what is there. */
+/* The callbacks of a reader. */
 struct wharf_ini_reader {
-    /* Called for each section and setting in turn.  False of the line of a section: nothing of what
-     * is in it is wanted. */
+    /* Called for each section and setting in turn.  Returning false for a section skips it. */
     bool (*take)(void *context, const struct wharf_ini_line *line);
-    /* What is no line of such a file. */
+    /* Called for a malformed line. */
     void (*wrong)(void *context, unsigned number, const char *what);
     void *context;
 };

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log.h: what the daemon says, to the journal with fields or to standard error as lines.
+ * log.h: the daemon's messages, to the journal with fields or to standard error as lines.
  *
  * A line on standard error is
  *
  *     wharfd: warning: client sent a packet of 5000 bytes (tenant=uid:1000 connection=7)
  *
- * When standard error leads to the journal (JOURNAL_STREAM says so), it begins with its level in
- * the journal's form, <4>, instead, and wharf_log_use_fields makes messages entries with fields.
- * Not earlier: of a process that ends at once the journal finds out no more whose entry that was,
- * and the unit's log would lack why it does not start.
+ * If standard error is connected to the journal (JOURNAL_STREAM), a line starts with its level as
+ * <4> instead, and after wharf_log_use_fields messages are entries with fields.  Not from the
+ * start: the journal cannot attribute an entry of a process that exits at once, so the unit's log
+ * would lack the reason why it did not start.
  *
- * From wharf_log_start on a thread of its own writes all messages, since the journal and whoever
- * reads standard error can stop.  Nobody else waits for them: up to 128 messages wait in a queue,
- * and those that find it full are left out, counted, and the count is said with the next ones.
+ * After wharf_log_start a thread writes all messages, because the journal, or the reader of
+ * standard error, can stop. No other thread waits for them.  Up to 128 messages wait in a queue;
+ * messages beyond that are dropped and counted, and a later message has the count.
  *
  * All functions are safe from any thread, if not said otherwise.
  */
@@ -24,7 +24,7 @@
 
 #include "daemon/base/log_level.h"
 
-/* What a message is about; zero means nothing. */
+/* The subject of a message; zero: none. */
 struct wharf_log_fields {
     const char *tenant;  /* WHARF_TENANT */
     uint64_t connection; /* WHARF_CONNECTION */
@@ -32,20 +32,20 @@ struct wharf_log_fields {
     int error;           /* ERRNO; positive; its text is added to the message */
 };
 
-/* wharf_log_init: looks where messages go.  Before the first message; by one thread. */
+/* wharf_log_init: finds the destination of messages.  Before the first message; by one thread. */
 void wharf_log_init(void);
 
-/* Starts the thread.  Before others are there that log, after signals are blocked; once.  0 or
- * -errno. */
+/* Starts the thread, once: after signals are blocked, and before other threads log.  0 or -errno.
+ */
 int wharf_log_start(void);
 
-/* Waits until all is written, but for a second at most; later messages are left out.  Does nothing
- * where the thread was not started. */
+/* Waits until all messages are written, for a second at most; drops later messages.  Does nothing
+ * if the thread was not started. */
 void wharf_log_stop(void);
 
 /*
- * Between the two a message of this thread makes no system call: the writer is woken when the
- * outermost lock was given back.  For locks that clients wait for.
+ * Between these two calls, messages of this thread make no system call; the outermost let_go wakes
+ * the writer.  For code under locks that clients wait for.
  */
 void wharf_log_hold(void);
 void wharf_log_let_go(void);
@@ -53,13 +53,13 @@ void wharf_log_let_go(void);
 /* Messages since the start. */
 struct wharf_log_counts {
     uint64_t n_written;
-    uint64_t n_over_limit; /* of clients, beyond what wharf_log_client allows */
-    uint64_t n_not_taken;  /* because nobody read them */
+    uint64_t n_over_limit; /* about clients, beyond the limits of wharf_log_client */
+    uint64_t n_not_taken;  /* because the queue was full */
 };
 
 void wharf_log_read_counts(struct wharf_log_counts *ret_counts);
 
-/* From now on messages to the journal have fields. */
+/* Makes later messages to the journal entries with fields. */
 void wharf_log_use_fields(void);
 
 /* Messages above this level are dropped; at first those above INFO. */

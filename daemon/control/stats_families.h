@@ -2,11 +2,11 @@
 /*
  * stats_families.h: the daemon's metric families, and pages of their samples.
  *
- * Samples are made from copies of the counters, so that no lock is held meanwhile.
+ * Samples are made from copies of the counters, so no lock is held meanwhile.
  *
- * All samples have an order: by family, then by tenant or GPU, then by engine or class, then within
- * a group of samples that belong together (a histogram, one counter for each result).  A page
- * begins at a cursor, a position in that order, and holds as many groups as fit.
+ * Samples are ordered by family, then by tenant or GPU, then by engine or class.  Samples that
+ * belong together (a histogram, the counters for all results) form a group.  A page starts at a
+ * cursor, a position in that order, and holds as many groups as fit.
  */
 #ifndef WHARF_DAEMON_CONTROL_STATS_FAMILIES_H
 #define WHARF_DAEMON_CONTROL_STATS_FAMILIES_H
@@ -23,7 +23,7 @@
 
 struct wharf_core;
 
-/* A copy of what the daemon as a whole, and its GPUs, have counted. */
+/* A copy of the counters of the daemon as a whole and of its GPUs. */
 struct wharf_stats_daemon {
     const char *io;
     double uptime_s;
@@ -37,22 +37,22 @@ struct wharf_stats_daemon {
     bool has_bad_config;
     uint64_t n_gpus_expected, n_gpus_up;
     struct wharf_log_counts log;
-    struct wharf_process_stats process; /* only of what has all tenants */
+    struct wharf_process_stats process; /* only for observers */
     uint32_t n_gpus;
     struct {
-        const char *name; /* stays as long as the daemon */
+        const char *name; /* lives as long as the daemon */
         bool is_up;
         uint64_t n_warps, latency_ns, n_in_flight, n_models, n_chunks, out_nbytes, busy_ns, away_ns;
         uint64_t n_copied, n_given_up, n_large_chunks, n_ended, n_lost;
     } gpus[WHARF_MAX_GPUS];
 };
 
-/* A copy of what a tenant, or all tenants together, have and have counted. */
+/* A copy of the use and counters of a tenant, or of all tenants together. */
 struct wharf_stats_row {
     char name[WHARF_CONFIG_NAME_NBYTES];
     bool has_histograms;
     struct wharf_use used;
-    struct wharf_quota quota; /* not of all together */
+    struct wharf_quota quota; /* of a single tenant only */
     uint64_t pinned_nbytes;
     uint64_t n_hung_filters;
     struct wharf_tenant_stats stats;
@@ -62,23 +62,23 @@ struct wharf_stats_source {
     struct wharf_stats_daemon daemon;
     struct wharf_stats_row *rows;
     size_t n_rows;
-    /* All tenants together, with those that have no row here and those that were dropped; NULL: who
-     * asks may not see them. */
+    /* All tenants together, including those without a row and dropped ones; NULL: the reader may
+     * not see them. */
     const struct wharf_stats_row *all;
-    uint64_t n_tenants;      /* that the daemon knows, */
-    uint64_t n_tenants_seen; /* and those that it has known */
+    uint64_t n_tenants;      /* that the daemon knows now, */
+    uint64_t n_tenants_seen; /* and ever */
 };
 
-/* Copies, under the core lock.  They take constant time, and some for each GPU. */
+/* Copies, under the core lock, in constant time for each GPU. */
 void wharf_stats_copy_daemon(const struct wharf_core *core, struct wharf_stats_daemon *ret_daemon);
 void wharf_stats_copy_tenant(const struct wharf_tenant *tenant, struct wharf_stats_row *ret_row);
 
-/* Adds what a tenant has to a row of all together.  Under the core lock. */
+/* Adds a tenant's values to the row of all tenants.  Under the core lock. */
 void wharf_stats_add_tenant(const struct wharf_tenant *tenant, struct wharf_stats_row *all);
 
 struct wharf_stats_cursor {
     unsigned family;
-    uint64_t at;   /* a row's number, or a GPU's; 0 of families of the daemon as a whole */
+    uint64_t at;   /* number of a row or a GPU; 0 for the daemon as a whole */
     unsigned part; /* an engine, or a class of jobs */
 };
 
@@ -90,8 +90,8 @@ bool wharf_stats_fill(struct wharf_stats_page *page, const struct wharf_stats_so
                       struct wharf_stats_cursor *cursor);
 
 /*
- * An upper bound of the size of samples as text, in Prometheus' format: of those of one row, and of
- * all that belong to no row, with the lines that describe each family.  The page is scratch space.
+ * Upper bounds of the size of samples in Prometheus' text format: of one row's samples; of all
+ * samples without a row, with the lines that describe each family.  The page is scratch space.
  */
 size_t wharf_stats_row_text_nbytes(const struct wharf_stats_source *source,
                                    struct wharf_stats_row *row, struct wharf_stats_page *page);

@@ -2,12 +2,12 @@
 /*
  * stats_maker.h: the thread that makes snapshots of statistics, and the connections that read them.
  *
- * A connection that asks for the first page gets it from a snapshot that is begun afterwards.  One
- * snapshot is made at a time; all connections that asked before it was begun share it.  A
- * connection reads one snapshot, until it has got the last page, asks for the first page again, or
- * ends.  A snapshot without readers is freed.  When snapshots take more than
- * WHARF_STATS_MOST_KEPT_NBYTES, those that were read longest ago are dropped, and their readers
- * have to begin again.  Scrapes get the text of a snapshot instead, and have that to themselves.
+ * A request for the first page is answered from a snapshot that starts after the request.  One
+ * snapshot is made at a time, and all earlier requests share it.  A connection reads one snapshot,
+ * until it has the last page, asks for the first page again, or ends.  A snapshot without readers
+ * is freed.  When snapshots exceed WHARF_STATS_MOST_KEPT_NBYTES, the least recently read ones are
+ * dropped, and their readers have to start over. Scrapes get a snapshot's text instead, which they
+ * keep.
  *
  * All functions are for the loop thread.
  */
@@ -22,7 +22,7 @@ struct wharf_connection;
 struct wharf_stats_maker;
 struct wharf_stats_text;
 
-/* The most memory of all snapshots together: some 8 of the largest. */
+/* The most memory of all snapshots together: about 8 of the largest. */
 #define WHARF_STATS_MOST_KEPT_NBYTES ((size_t)32 << 20)
 
 /* Starts the thread.  0 or -errno. */
@@ -32,12 +32,12 @@ void wharf_stats_maker_free(struct wharf_stats_maker *maker);
 /* Sends the first page of a new snapshot when it is made.  The connection is held until then. */
 void wharf_stats_ask(struct wharf_connection *connection, uint32_t request);
 
-/* Sends a later page of the snapshot that the connection reads.  Returns 0; -EINVAL: there is no
- * such page; or -ESTALE: the snapshot was dropped for the sake of later ones. */
+/* Sends a later page of the connection's snapshot.  Returns 0; -EINVAL: there is no such page; or
+ * -ESTALE: the snapshot was dropped. */
 int wharf_stats_send(struct wharf_connection *connection, uint32_t request, uint64_t first);
 
-/* Has `link`, of a scrape, wait for the text of a new snapshot; `answer`, the same for
- * all, gets it; NULL: out of memory.  Who waits no more unlinks it. */
+/* Queues a scrape's `link` for the text of a new snapshot, which `answer`, the same for all
+ * scrapes, gets; NULL: out of memory.  To stop waiting, unlink it. */
 typedef void wharf_stats_text_fn(struct wharf_list *link, struct wharf_stats_text *text);
 void wharf_stats_ask_text(struct wharf_server *server, struct wharf_list *link,
                           wharf_stats_text_fn *answer);
@@ -45,7 +45,7 @@ void wharf_stats_ask_text(struct wharf_server *server, struct wharf_list *link,
 /* The connection ends. */
 void wharf_stats_forget(struct wharf_connection *connection);
 
-/* Takes the snapshots that the thread has made, and answers those who wait for them. */
+/* Takes new snapshots from the thread, and answers those who wait. */
 void wharf_stats_take_made(struct wharf_server *server);
 
 #endif

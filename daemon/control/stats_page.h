@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stats_page.h: one page of statistics, which is built from samples and fits a packet.  Names and
- * values of labels are the caller's and outlive the page, unless they were kept by its text.
+ * stats_page.h: builds a page of statistics from samples, within the size of a packet.  Names and
+ * values of labels must outlive the page, unless wharf_stats_page_text has copied them.
  */
 #ifndef WHARF_DAEMON_CONTROL_STATS_PAGE_H
 #define WHARF_DAEMON_CONTROL_STATS_PAGE_H
@@ -28,7 +28,7 @@ struct wharf_stats_page {
     char text[WHARF_STATS_PAGE_TEXT_NBYTES]; /* labels' values */
     size_t n_text;
     size_t n_samples;
-    size_t packed_nbytes; /* that the reply has at most, with so many of the samples */
+    size_t packed_nbytes; /* upper bound of the reply's size, with the first n_measured samples */
     size_t n_measured;
     Wharf__MetricFamily families[WHARF_STATS_PAGE_MOST_FAMILIES];
     Wharf__MetricFamily *family_pointers[WHARF_STATS_PAGE_MOST_FAMILIES];
@@ -37,27 +37,27 @@ struct wharf_stats_page {
     Wharf__Reply reply;
 };
 
-/* An empty one, in reply to that request. */
+/* Makes an empty page, as the reply to that request. */
 void wharf_stats_page_init(struct wharf_stats_page *page, uint32_t request);
 
-/* Begins a family, or goes on with the last one if it is that; false: there is no room for it, or
- * for so many samples of it. */
+/* Begins a family, or continues the last one if it is the same; false: there is no room for it and
+ * n_samples. */
 bool wharf_stats_page_begin(struct wharf_stats_page *page, const char *name, const char *help,
                             Wharf__MetricType type, size_t n_samples);
 
-/* A sample of the family that was begun; and a label of it. */
+/* Adds a sample to the current family; adds a label to a sample. */
 Wharf__Sample *wharf_stats_page_add(struct wharf_stats_page *page, const char *suffix,
                                     double value);
 void wharf_stats_page_label(struct wharf_stats_page *page, Wharf__Sample *sample, const char *name,
                             const char *value);
 
-/* Text that lives as long as the page; cut off at its end. */
+/* A copy of a text that lives as long as the page; truncated if there is no room. */
 const char *wharf_stats_page_text(struct wharf_stats_page *page, const char *text);
 
-/* Whether all of it still is a packet, with any `next` and id. */
+/* Whether the page still fits a packet, with any `next` and id. */
 bool wharf_stats_page_fits(struct wharf_stats_page *page);
 
-/* The state of a page, to return to when what was added is too large. */
+/* The state of a page, for undoing additions that do not fit. */
 struct wharf_stats_mark {
     size_t n_samples, n_text, n_families, n_family_samples, packed_nbytes;
 };

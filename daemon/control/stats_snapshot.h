@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stats_snapshot.h: all statistics of one time, as pages that are ready to be sent.
+ * stats_snapshot.h: all statistics at one time, as pages ready for sending.
  *
- * Making one takes the core lock in steps of bounded length, with pauses between them, and may be
- * done by any thread.  A first walk over all tenants sums up what they count and finds the busiest.
- * The busiest are then copied, as many as fit into WHARF_STATS_MOST_TEXT_NBYTES of text, and the
- * pages are made from the copies.  No tenant is dropped meanwhile.
+ * Any thread may make one.  It takes the core lock in steps of bounded length, with pauses between.
+ * A first pass over all tenants adds up their counters and finds the busiest tenants.  Then it
+ * copies as many of these as fit into WHARF_STATS_MOST_TEXT_NBYTES of text, and makes the pages
+ * from the copies.  No tenant is dropped meanwhile.
  */
 #ifndef WHARF_DAEMON_CONTROL_STATS_SNAPSHOT_H
 #define WHARF_DAEMON_CONTROL_STATS_SNAPSHOT_H
@@ -19,28 +19,28 @@
 struct wharf_core;
 struct wharf_stats_text;
 
-/* The largest snapshot, as the text that Prometheus reads. */
+/* The largest snapshot, in Prometheus' text format. */
 #define WHARF_STATS_MOST_TEXT_NBYTES 5000000u
 
 struct wharf_stats_snapshot {
-    struct wharf_list link; /* stats_maker.c's */
+    struct wharf_list link; /* for stats_maker.c */
     uint64_t number;
     unsigned n_readers;
     bool wants_text;
-    struct wharf_stats_text *text; /* for those who want that; NULL: there is none */
-    int error; /* why it could not be made, or is gone, -errno; 0: it is there */
+    struct wharf_stats_text *text; /* for scrapes; NULL: none */
+    int error;                     /* -errno if it could not be made or was dropped; else 0 */
 
     uint8_t *bytes; /* packed StatsReply messages, one after another */
     size_t nbytes, n_room;
-    size_t *ends; /* where each of them ends */
+    size_t *ends; /* the end of each message */
     size_t n_pages, n_pages_room;
 
-    /* What it took. */
+    /* The cost of making it. */
     uint64_t n_steps;     /* holds of the core lock */
-    uint64_t n_visits;    /* looks at, or copies of, tenants */
-    uint64_t most_visits; /* of one hold */
-    size_t n_rows;        /* tenants that have samples of their own */
-    size_t text_nbytes;   /* at most, of all of it */
+    uint64_t n_visits;    /* visits to, or copies of, tenants */
+    uint64_t most_visits; /* most visits in one hold */
+    size_t n_rows;        /* tenants with samples of their own */
+    size_t text_nbytes;   /* upper bound of its text's size */
 };
 
 struct wharf_stats_snapshot *wharf_stats_snapshot_new(uint64_t number);
@@ -54,10 +54,10 @@ void wharf_stats_snapshot_drop_pages(struct wharf_stats_snapshot *snapshot);
 void wharf_stats_snapshot_make(struct wharf_stats_snapshot *snapshot, struct wharf_core *core,
                                const char *io, uint64_t started_ns);
 
-/* What StatsReply.next says of a page, and StatsRequest.first asks for; 0 asks for page 0. */
+/* The value of StatsReply.next and StatsRequest.first that names a page; 0 names page 0. */
 uint64_t wharf_stats_snapshot_place(const struct wharf_stats_snapshot *snapshot, size_t page);
 
-/* Finds the page that `first` asks for; false: it is no page of this snapshot. */
+/* Finds the page that `first` names; false: it is not a page of this snapshot. */
 bool wharf_stats_snapshot_page(const struct wharf_stats_snapshot *snapshot, uint64_t first,
                                size_t *ret_page);
 

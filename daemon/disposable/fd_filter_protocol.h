@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fd_filter_protocol.h: the process that receives clients' descriptors, and what is said to it.
+ * fd_filter_protocol.h: the process that receives clients' descriptors, and its messages.
  *
- * DESIGN.md says why it is a process of its own.  The core sends it struct
- * wharf_fd_filter_question, with the socket of a client whose next packet has descriptors.  It
- * receives the packet, keeps the descriptor if it is exactly one and of that kind, closes
- * everything else, and sends back:
+ * DESIGN.md says why it is a separate process.  The core sends struct wharf_fd_filter_question,
+ * with the socket of a client whose next packet has descriptors.  The filter receives the packet.
+ * It keeps the descriptor if there is exactly one and it has the right kind, closes all others, and
+ * sends back:
  *
  *     struct wharf_fd_filter_answer, then the packet's bytes; and the descriptor, if it was kept
  *
- * A file is not for the core: with the question comes the core's socket to the session's process
- * for files (core/file_protocol.h), and the filter sends the file there.
+ * A file never goes to the core.  Its question comes with the core's socket to the session's
+ * wharfd-io (core/file_protocol.h), and the filter sends the file there.
  *
- * It does one packet at a time, and closes before it answers: a close that hangs is the fault of
- * the client whose answer is awaited.  First of all it sends an answer to nothing: it has started.
+ * The filter handles one packet at a time, and closes descriptors before it answers; so a close
+ * that hangs is the fault of the client whose answer is awaited.  It sends one unsolicited answer
+ * when it has started.
  */
 #ifndef WHARF_DAEMON_DISPOSABLE_FD_FILTER_PROTOCOL_H
 #define WHARF_DAEMON_DISPOSABLE_FD_FILTER_PROTOCOL_H
@@ -25,11 +26,10 @@
 #include "proto/control.h"
 
 enum wharf_fd_filter_kind {
-    WHARF_FD_FILTER_MEMFD = 0, /* a plain memfd that is sealed against changing its size */
-    WHARF_FD_FILTER_GPU = 1,   /* one of the GPU driver's, as exported memory is */
-    WHARF_FD_FILTER_FILE =
-        2, /* anything, for the process for files, which is told that it is read, */
-    WHARF_FD_FILTER_FILE_WRITE = 3, /* or written as well */
+    WHARF_FD_FILTER_MEMFD = 0,      /* a plain memfd, sealed against shrinking and growing */
+    WHARF_FD_FILTER_GPU = 1,        /* a device of the GPU driver, as exported memory is */
+    WHARF_FD_FILTER_FILE = 2,       /* anything, to be sent to wharfd-io for reading, */
+    WHARF_FD_FILTER_FILE_WRITE = 3, /* or for writing too */
 };
 
 static inline bool wharf_fd_filter_is_file(uint32_t kind)
@@ -38,16 +38,15 @@ static inline bool wharf_fd_filter_is_file(uint32_t kind)
 }
 
 struct wharf_fd_filter_question {
-    uint32_t kind; /* enum wharf_fd_filter_kind: what the packet asks for */
-    uint32_t file; /* what a file is called */
+    uint32_t kind; /* enum wharf_fd_filter_kind that the packet requires */
+    uint32_t file; /* the number for a file */
 };
 
 struct wharf_fd_filter_answer {
-    int32_t error;   /* of receiving, negative; 0 */
-    int32_t verdict; /* on the one descriptor: 0, or why it was not kept, as of
-                         wharf_segment_check and wharf_segment_check_gpu; of a file, whether it
-                         was sent on */
-    uint32_t n_fds;  /* that came */
+    int32_t error;   /* of receiving: 0 or -errno */
+    int32_t verdict; /* on the descriptor: 0, or an error of wharf_segment_check or
+                         wharf_segment_check_gpu; for a file, of sending it on */
+    uint32_t n_fds;  /* that the packet had */
     uint32_t packet_nbytes;
 };
 

@@ -2,14 +2,14 @@
 /*
  * file_main.h: wharfd-io, the process that has a session's files (core/file_protocol.h).
  *
- * Anything here may hang in a file for as long as its server likes, beyond SIGKILL: fstat, read,
- * write, close, and the process's own end.  Nobody waits for it.  It reads into its own memory and
- * writes from there; the core copies what it wants.  Whatever a file's server does later, no
- * client's memory and no other session's is concerned.
+ * Every call here may hang in a file for as long as its server likes, even beyond SIGKILL: fstat,
+ * read, write, close, and the process's own exit.  Nobody waits for it.  It reads into and writes
+ * from its own memory; the core copies the bytes.  So a late action of a file server affects no
+ * client's memory and no other session.
  *
- * It uses pread and pwrite by threads, not io_uring: a thread that was killed in one of these has
- * ended it before its process is gone, but for files whose server still has the request.  A ring's
- * requests go on after that.
+ * It uses threads with pread and pwrite, not io_uring.  When a killed process is gone, its pread
+ * and pwrite calls have ended, except for requests that a file server still has.  Requests of a
+ * ring would continue.
  */
 #ifndef WHARF_DAEMON_DISPOSABLE_FILE_MAIN_H
 #define WHARF_DAEMON_DISPOSABLE_FILE_MAIN_H

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * owner_lookup.h: the process that finds out whose subordinate uid a uid is, and what it is asked.
+ * owner_lookup.h: the process that finds the owner of a uid, and the groups of a user that have
+ * settings; and its messages.
  *
- * It also says in which of the groups that have settings a user is.
- *
- * It reads /etc/subuid, or asks the service that nsswitch.conf names for that, and looks up users;
- * each of that can take as long as a directory server, or a file system, likes.  So it is a process
- * of its own that the core kills.  It sends an answer to nothing when it has started.  The core
- * sends struct wharf_owner_files once, and then struct wharf_owner_question, one at a time; each is
- * answered by struct wharf_owner_answer.
+ * It reads /etc/subuid, or asks the service that nsswitch.conf names, and looks up users.  Each of
+ * these can take as long as a directory server or a file system likes.  So it is a disposable
+ * process.  It sends one unsolicited answer when it has started.  The core sends struct
+ * wharf_owner_files once, then struct wharf_owner_question, one at a time; struct
+ * wharf_owner_answer answers each.
  */
 #ifndef WHARF_DAEMON_DISPOSABLE_OWNER_LOOKUP_H
 #define WHARF_DAEMON_DISPOSABLE_OWNER_LOOKUP_H
@@ -20,7 +19,7 @@
 #include "daemon/base/config.h"
 #include "daemon/disposable/owner_service.h"
 
-/* As the settings have them: "" is the machine's. */
+/* As in the settings; "": the machine's. */
 struct wharf_owner_files {
     char subuid[sizeof(((struct wharf_config_owners *)0)->subuid)];
     char passwd[sizeof(((struct wharf_config_owners *)0)->passwd)];
@@ -31,8 +30,8 @@ struct wharf_owner_files {
 };
 
 enum wharf_owner_kind {
-    WHARF_OWNER_OF,    /* whose the uid is */
-    WHARF_OWNER_GROUP, /* in which of the groups the user is */
+    WHARF_OWNER_OF,    /* who owns the uid */
+    WHARF_OWNER_GROUP, /* which of the groups the user is in */
 };
 
 struct wharf_owner_question {
@@ -40,14 +39,14 @@ struct wharf_owner_question {
     uint32_t kind;
 };
 
-/* The group of a user who is in none of them. */
+/* The answer for a user who is in none of the groups. */
 #define WHARF_OWNER_NO_GROUP UINT32_MAX
 
-/* The answer to a question, by the files and services that there are. */
+/* Answers WHARF_OWNER_OF from files and services. */
 void wharf_owner_look_up(const struct wharf_owner_files *files, uid_t uid,
                          struct wharf_owner_answer *ret_answer);
 
-/* The answer to the other question. */
+/* Answers WHARF_OWNER_GROUP. */
 void wharf_owner_find_group(const struct wharf_owner_files *files, uid_t uid,
                             struct wharf_owner_answer *ret_answer);
 

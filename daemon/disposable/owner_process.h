@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* owner_process.h: the process that looks up owners of uids, as the core has it. */
+/* owner_process.h: the core's handle of a process that looks up owners of uids. */
 #ifndef WHARF_DAEMON_DISPOSABLE_OWNER_PROCESS_H
 #define WHARF_DAEMON_DISPOSABLE_OWNER_PROCESS_H
 
@@ -14,39 +14,39 @@ struct wharf_owner_process {
     struct wharf_loop *loop;
     void *context; /* the caller's */
     pid_t pid;
-    bool is_up;                      /* it has said so */
-    struct wharf_source source;      /* its socket, or nothing after it was killed */
+    bool is_up;                      /* it has reported its start */
+    struct wharf_source source;      /* its socket; unused after it was killed */
     struct wharf_source exit_source; /* its pidfd */
     struct wharf_owner_killed *killed;
     struct wharf_list link;        /* in that list */
-    void (*tell)(const char *end); /* of its end; NULL: nobody is told */
+    void (*tell)(const char *end); /* called at its end; or NULL */
 };
 
-/* Those that were killed and have not ended yet. */
+/* Killed processes that have not ended yet. */
 struct wharf_owner_killed {
     struct wharf_list list;
     unsigned n;
 };
 
-/* Starts one, whose socket and pidfd are in the loop then.  0 or -errno. */
+/* Starts one, and adds its socket and pidfd to the loop.  0 or -errno. */
 int wharf_owner_process_new(struct wharf_loop *loop, const struct wharf_owner_files *files,
                             wharf_source_fn *on_answer, void *context,
                             struct wharf_owner_killed *killed,
                             struct wharf_owner_process **ret_process);
 
-/* Kills it; nothing more is heard of it.  It is among the killed ones until it has ended, which can
- * take as long as what it hangs in.  One that has ended by itself, or is about to, has `tell`
- * called then with how: "has ended by SIGSEGV". */
+/* Kills it and ignores its socket.  It stays in the list of killed processes until it has ended,
+ * which can take as long as the call that it hangs in.  If it has ended by itself, or is about to,
+ * `tell` is called with a text: "has ended by SIGSEGV". */
 void wharf_owner_process_kill(struct wharf_owner_process *process, void (*tell)(const char *end));
 
-/* The daemon ends: likewise, but nobody waits for its end.  NULL is allowed. */
+/* The same at the end of the daemon, without waiting for its end.  NULL is allowed. */
 void wharf_owner_process_free(struct wharf_owner_process *process);
 
-/* 0 or -errno: it has ended. */
+/* 0; or -errno: it has ended. */
 int wharf_owner_process_ask(struct wharf_owner_process *process, enum wharf_owner_kind kind,
                             uid_t uid);
 
-/* 1: an answer; 0: it has said that it has started; -EAGAIN; or -errno: it has ended. */
+/* 1: an answer; 0: the report of its start; -EAGAIN; or -errno: it has ended. */
 int wharf_owner_process_receive(struct wharf_owner_process *process,
                                 struct wharf_owner_answer *ret_answer);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * owner_service.h: what a directory service says of a uid.
+ * owner_service.h: asks a directory service for the owner of a uid.
  */
 #ifndef WHARF_DAEMON_DISPOSABLE_OWNER_SERVICE_H
 #define WHARF_DAEMON_DISPOSABLE_OWNER_SERVICE_H
@@ -8,19 +8,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* All uids from `first` to `last`, the one that was asked for among them, have the same owner, who
- * may be the uid itself. */
+/* All uids from `first` to `last`, which include the requested one, have the same owner.  It may be
+ * the uid itself. */
 struct wharf_owner_answer {
-    int32_t error; /* 0, or negative: nobody could say */
+    int32_t error; /* 0; negative: the look-up failed */
     uint32_t first;
     uint32_t last;
     uint32_t owner; /* or the number of the first group that the user is in */
 };
 
 /*
- * owner_subid.c, or owner_subid_none.c where libsubid's header was not there at build time: what a
- * service says.  Returns 1 with the owner and the range, 0: it is nobody's subordinate uid,
- * -ENOENT: no service is configured, or -errno: it did not say.
+ * owner_subid.c; or owner_subid_none.c if libsubid's header was missing at build time.  Returns 1
+ * with the owner and the range; 0: the uid is not subordinate; -ENOENT: no service is configured;
+ * or -errno: the service failed.
  */
 int wharf_owner_ask_service(uid_t uid, struct wharf_owner_answer *ret_answer);
 

@@ -2,11 +2,11 @@
 /*
  * worker.h: wharfd-gpu, the process that owns a GPU; and wharfd-simt, the same without one.
  *
- * Its main thread talks to the core and registers memory; another one starts kernels and waits for
- * them, one more those for large items, and one, if it is wanted, copies outputs.  It sees neither
- * clients nor their sockets: only memory, by memfds that the core has looked at, and items, which
- * the core has checked.  When anything goes wrong it says what and ends: the core takes its work
- * over and starts another one.
+ * The main thread exchanges messages with the core and registers memory.  Another thread starts
+ * kernels and waits for them, a third does so for large items, and an optional one copies outputs.
+ * The worker sees neither clients nor their sockets, only memfds and items that the core has
+ * checked.  On any error it reports the reason and exits; the core takes over its items and starts
+ * another worker.
  */
 #ifndef WHARF_DAEMON_WORKER_WORKER_H
 #define WHARF_DAEMON_WORKER_WORKER_H
@@ -22,7 +22,7 @@
 #include "kernels/work_mover.h"
 #include "kernels/work_queue_ops.h"
 
-/* Numbers of memory count up: they are spread over chains evenly. */
+/* Numbers of memory count up, so they spread evenly over the chains. */
 #define WHARF_WORKER_N_CHAINS 4096u
 
 struct wharf_worker;
@@ -32,35 +32,35 @@ struct wharf_worker_kernels {
     struct wharf_worker *worker;
     struct wharf_epoch *epoch;
     struct wharf_work_queue queue;
-    uint64_t least_stay_ns; /* 0: they stay as long as there is work */
-    uint64_t stay_ns;       /* of the next one */
-    bool has_one;           /* one is there, or about to be; without the lock */
+    uint64_t least_stay_ns; /* 0: kernels stay as long as there is work */
+    uint64_t stay_ns;       /* of the next kernel */
+    bool has_one;           /* a kernel runs, or is about to; without the lock */
     pthread_t runner;
 };
 
 struct wharf_worker {
-    const char *gpu; /* which: a number or a UUID */
+    const char *gpu; /* a number or a UUID */
     const struct wharf_epoch_ops *ops;
     int device; /* its number */
     struct wharf_worker_setup setup;
     struct wharf_segment queue_memory;
-    struct wharf_worker_kernels main, large; /* the latter without an epoch where there are none */
+    struct wharf_worker_kernels main, large; /* `large` has no epoch if there are no large items */
     struct wharf_list memories[WHARF_WORKER_N_CHAINS]; /* by their numbers */
-    bool is_per_batch;                                 /* kernels end with what was there */
+    bool is_per_batch;                                 /* each kernel takes one batch */
     pthread_t copier;
     struct wharf_work_mover *mover; /* NULL: kernels write all outputs themselves */
 
-    pthread_mutex_t lock; /* of what both threads look at */
+    pthread_mutex_t lock; /* guards the members below, which all threads use */
     pthread_cond_t changed;
-    bool wants_park;    /* no kernel may be there, nor a copy under way */
-    unsigned n_parked;  /* threads that see to that */
-    unsigned n_threads; /* of those that are there */
+    bool wants_park;    /* no kernel may run, nor any copy */
+    unsigned n_parked;  /* threads that comply */
+    unsigned n_threads; /* of all that have to */
 };
 
 /* Sends a message to the core; ends the process if the core is gone. */
 void wharf_worker_say(const struct wharf_worker_message *message);
 
-/* Says what went wrong, and ends the process. */
+/* Reports an error and ends the process. */
 _Noreturn void wharf_worker_fail(int status, int error, const char *what, const char *why);
 
 /* ---- worker_run.c -------------------------------------------------------------------------- */
@@ -68,7 +68,7 @@ _Noreturn void wharf_worker_fail(int status, int error, const char *what, const 
 /* Starts the threads that start kernels and, if there is a mover, the one that copies. */
 void wharf_worker_run(struct wharf_worker *worker);
 
-/* Returns when no kernel is there, nor will be until it is told to go on. */
+/* Waits until no kernel runs; none starts until wharf_worker_go_on. */
 void wharf_worker_park(struct wharf_worker *worker);
 void wharf_worker_go_on(struct wharf_worker *worker);
 
@@ -78,7 +78,7 @@ void wharf_worker_go_on(struct wharf_worker *worker);
 void wharf_worker_register(struct wharf_worker *worker, const struct wharf_worker_message *message,
                            int fd);
 
-/* Lets go of memory, and answers.  Parked. */
+/* Releases memory, and answers.  Parked. */
 void wharf_worker_forget(struct wharf_worker *worker, uint32_t number);
 
 /* ---- engine_cuda.c of wharfd-gpu, engine_simt.c of wharfd-simt ----------------------------- */
