@@ -11,6 +11,7 @@
  */
 #include "encoders/rans/rans_body.h"
 
+#include "encoders/decode_poll.h"
 #include "encoders/rans/rans_bits.h"
 
 /* Fields in the order in which they stand, as far as they are there. */
@@ -45,8 +46,24 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
     return (a + b - 1) / b;
 }
 
+/* Past the starts of all splits; the result of the last question whether to go on. */
+static uint32_t skip_starts(struct field_reader *reader, uint64_t n,
+                            const struct wharf_codec_setting *setting)
+{
+    uint32_t result = WHARF_OK;
+
+    for (uint64_t s = 0; s < n && !reader->truncated && result == WHARF_OK; s++) {
+        skip_fields(reader, (uint64_t)WHARF_RANS_N_LANES * (read_field(reader, 4) + 1));
+        if (s % WHARF_RANS_POLL_NSKIPPED == WHARF_RANS_POLL_NSKIPPED - 1)
+            result = wharf_decode_poll(setting);
+    }
+    return result;
+}
+
 /* Items 4 to 8: one length each for the cuts and the groups, one length a split for the starts. */
-static void read_split_fields(struct field_reader *reader, struct wharf_rans_body *body)
+static uint32_t read_split_fields(struct field_reader *reader,
+                                  const struct wharf_codec_setting *setting,
+                                  struct wharf_rans_body *body)
 {
     uint64_t n = body->n_splits - 1;
 
@@ -57,8 +74,7 @@ static void read_split_fields(struct field_reader *reader, struct wharf_rans_bod
     body->groups_at = reader->at;
     skip_fields(reader, n * (1 + body->group_nbits));
     body->starts_at = reader->at;
-    for (uint64_t s = 0; s < n && !reader->truncated; s++)
-        skip_fields(reader, (uint64_t)WHARF_RANS_N_LANES * (read_field(reader, 4) + 1));
+    return skip_starts(reader, n, setting);
 }
 
 /* Items 2 and 3. */
@@ -176,7 +192,9 @@ bool wharf_rans_order_keeps(struct wharf_rans_order *order, const struct wharf_r
 }
 
 bool wharf_rans_body_take_apart(const uint8_t *in, uint64_t in_nbytes,
-                                struct wharf_rans_body *ret_body, enum wharf_reason *ret_reason)
+                                const struct wharf_codec_setting *setting,
+                                struct wharf_rans_body *ret_body, enum wharf_reason *ret_reason,
+                                uint32_t *ret_result)
 {
     struct field_reader reader = {.in = in, .n_bits = 8 * in_nbytes};
     struct wharf_rans_body body = {.in = in};
@@ -184,6 +202,7 @@ bool wharf_rans_body_take_apart(const uint8_t *in, uint64_t in_nbytes,
     uint64_t n_split_words;
 
     *ret_reason = WHARF_REASON_INPUT_TRUNCATED;
+    *ret_result = WHARF_BAD_DATA;
     if (in_nbytes % WHARF_RANS_WORD_NBYTES != 0 ||
         !skip_fields(&reader, 8 * WHARF_RANS_STATES_NBYTES))
         return false;
@@ -192,8 +211,12 @@ bool wharf_rans_body_take_apart(const uint8_t *in, uint64_t in_nbytes,
             *ret_reason = WHARF_REASON_RANS_HEADER;
         return false;
     }
-    if (body.n_splits > 1)
-        read_split_fields(&reader, &body);
+    uint32_t answer = body.n_splits > 1 ? read_split_fields(&reader, setting, &body) : WHARF_OK;
+    if (answer != WHARF_OK) {
+        *ret_reason = WHARF_REASON_NONE;
+        *ret_result = answer;
+        return false;
+    }
     /* A word's end is stepped to even from a word's end: item 9. */
     words_at = reader.at / WHARF_RANS_WORD_NBITS + 1;
     n_split_words = (uint64_t)(body.n_splits - 1) * WHARF_RANS_N_LANES;
@@ -210,8 +233,9 @@ bool wharf_rans_body_parse(const uint8_t *in, uint64_t in_nbytes, struct wharf_r
                            enum wharf_reason *ret_reason)
 {
     struct wharf_rans_order order;
+    uint32_t result;
 
-    if (!wharf_rans_body_take_apart(in, in_nbytes, ret_body, ret_reason))
+    if (!wharf_rans_body_take_apart(in, in_nbytes, NULL, ret_body, ret_reason, &result))
         return false;
     *ret_reason = WHARF_REASON_RANS_SPLIT;
     wharf_rans_order_init(&order, ret_body);

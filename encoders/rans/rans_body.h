@@ -50,9 +50,19 @@ struct wharf_rans_split {
 bool wharf_rans_body_parse(const uint8_t *in, uint64_t in_nbytes, struct wharf_rans_body *ret_body,
                            enum wharf_reason *ret_reason);
 
-/* The same by rule 3 alone. */
+/* Splits that are gone past, without a look at what they say, between two questions whether to go
+ * on: each is 5 ns, or 100 ns where its fields are not in the caches. */
+#define WHARF_RANS_POLL_NSKIPPED 1024
+
+struct wharf_codec_setting;
+
+/* The same by rule 3 alone, asking in between whether to go on, as encoders/decode_poll.h says.
+ * *ret_result is BAD_DATA where that is why it returns false, or the answer, without a reason.
+ * `setting` may be NULL. */
 bool wharf_rans_body_take_apart(const uint8_t *in, uint64_t in_nbytes,
-                                struct wharf_rans_body *ret_body, enum wharf_reason *ret_reason);
+                                const struct wharf_codec_setting *setting,
+                                struct wharf_rans_body *ret_body, enum wharf_reason *ret_reason,
+                                uint32_t *ret_result);
 
 /* How far the splits of a body that was taken apart were held against rule 4. */
 struct wharf_rans_order {

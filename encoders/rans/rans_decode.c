@@ -120,7 +120,17 @@ struct parts {
  * long that takes is estimated as if all were equal.  Encoders put splits at equal distances. */
 #define MOST_TIMES_AVERAGE 4u
 
-/* Whether the parts are about equal.  A split is at its window's first group. */
+/* Past a split; false if the decode is to end, with asker->result. */
+static bool skip_split(const struct wharf_rans_task *task, struct wharf_rans_cursor *cursor)
+{
+    if (cursor->number % WHARF_RANS_POLL_NSKIPPED == 0)
+        task->asker->result = wharf_decode_poll(task->asker->setting);
+    wharf_rans_skip_split(task->body, cursor);
+    return task->asker->result == WHARF_OK;
+}
+
+/* Whether the parts are about equal, and the decode is not to end.  A split is at its window's
+ * first group. */
 static bool divide(const struct wharf_rans_loop_job *job, const struct wharf_codec_setting *setting,
                    struct parts *parts)
 {
@@ -135,7 +145,8 @@ static bool divide(const struct wharf_rans_loop_job *job, const struct wharf_cod
     for (uint32_t i = 1; i < parts->n; i++) {
         struct wharf_rans_split split;
         while (cursor.number < (uint64_t)i * body->n_splits / parts->n)
-            wharf_rans_skip_split(body, &cursor);
+            if (!skip_split(&job->task, &cursor))
+                return false;
         parts->cursors[i] = cursor;
         if (!wharf_rans_next_split(body, &cursor, &split) || split.first_group > from + most)
             return false;
@@ -177,7 +188,7 @@ static bool decode_shared(const struct wharf_rans_loop_job *job)
     struct parts parts;
 
     if (!divide(job, setting, &parts))
-        return loop && loop(job);
+        return job->task.asker->result == WHARF_OK && loop && loop(job);
     if (setting->crew->run(setting->crew, parts.n, decode_parts, &parts))
         return true;
     /* It was stopped, or what is wrong has to be found. */

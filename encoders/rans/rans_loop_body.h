@@ -161,7 +161,7 @@ LANES_INLINE bool run_exact_group(const struct wharf_rans_loop_job *job, struct 
 LANES_INLINE bool run_rare_group(const struct wharf_rans_loop_job *job, struct lookup lookup,
                                  struct wharf_rans_walk *walk)
 {
-    if (!wharf_rans_goes_on(job->task.asker, 1))
+    if (!wharf_rans_goes_on(job->task.asker, WHARF_RANS_EXACT_NGROUPS))
         return false;
     if (walk->group < walk->task->body->n_symbols / WHARF_RANS_N_LANES)
         return run_exact_group(job, lookup, walk);
@@ -253,7 +253,7 @@ LANES_INLINE bool join(const struct wharf_rans_loop_job *job, struct lookup look
     if (walk->split.last_group >= job->task.body->n_symbols / WHARF_RANS_N_LANES)
         return wharf_rans_walk_init_at(walk, &job->task, cursor);
     while (walk->group <= walk->split.last_group)
-        if (!wharf_rans_goes_on(job->task.asker, 1) || !join_group(job, lookup, walk))
+        if (!wharf_rans_goes_on(job->task.asker, WHARF_RANS_EXACT_NGROUPS) || !join_group(job, lookup, walk))
             return false;
     wharf_rans_walk_next_window(walk);
     return true;

@@ -161,6 +161,7 @@ int wharf_rans_recoil_parse(const uint8_t *in, size_t in_nbytes, struct wharf_ra
                             uint8_t **ret_changed, enum wharf_reason *ret_reason)
 {
     struct wharf_rans_body body;
+    uint32_t result;
     size_t nbytes;
     int rc;
 
@@ -169,7 +170,7 @@ int wharf_rans_recoil_parse(const uint8_t *in, size_t in_nbytes, struct wharf_ra
         return 0;
     if (*ret_reason != WHARF_REASON_RANS_SPLIT)
         return -EILSEQ;
-    wharf_rans_body_take_apart(in, in_nbytes, &body, ret_reason);
+    wharf_rans_body_take_apart(in, in_nbytes, NULL, &body, ret_reason, &result);
     rc = rewrite(&body, ret_changed, &nbytes);
     if (rc < 0)
         return rc;

@@ -125,6 +125,7 @@ bool wharf_rans_stream_parse_asking(const uint8_t *in, size_t in_nbytes,
     struct wharf_rans_stream stream = {0};
     uint64_t at = WHARF_RANS_HEADER_NBYTES;
     enum wharf_reason reason;
+    uint32_t result;
 
     if (!parse_header(in, in_nbytes, &stream, ret_outcome))
         return false;
@@ -138,8 +139,11 @@ bool wharf_rans_stream_parse_asking(const uint8_t *in, size_t in_nbytes,
         stream.indexes = in + at;
     at += stream.indexes_nbytes;
     stream.body_at = at;
-    if (!wharf_rans_body_take_apart(in + at, in_nbytes - at, &stream.body, &reason))
-        return bad(ret_outcome, reason, at);
+    if (!wharf_rans_body_take_apart(in + at, in_nbytes - at, setting, &stream.body, &reason,
+                                    &result)) {
+        wharf_outcome_fail(ret_outcome, result, reason, result == WHARF_BAD_DATA ? 8 * at : 0);
+        return false;
+    }
     if (!check_splits(&stream, setting, ret_outcome) ||
         !check_indexes(&stream, setting, ret_outcome))
         return false;

@@ -203,7 +203,7 @@ bool wharf_rans_walk_part(const struct wharf_rans_task *task)
         return false;
     while (walk.group < end)
         if (wharf_rans_walk_group(&walk) != WHARF_REASON_NONE ||
-            !wharf_rans_goes_on(task->asker, 1))
+            !wharf_rans_goes_on(task->asker, WHARF_RANS_EXACT_NGROUPS))
             return false;
     return task->to || wharf_rans_walk_end(&walk) == WHARF_REASON_NONE;
 }
@@ -219,7 +219,8 @@ enum wharf_reason wharf_rans_walk_all(const struct wharf_rans_task *task, uint64
     while (reason == WHARF_REASON_NONE && walk.group < task->body->n_groups) {
         *ret_bit = wharf_rans_word_end(task->body, walk.next_word);
         reason = wharf_rans_walk_group(&walk);
-        if (reason == WHARF_REASON_NONE && !wharf_rans_goes_on(task->asker, 1))
+        if (reason == WHARF_REASON_NONE &&
+            !wharf_rans_goes_on(task->asker, WHARF_RANS_EXACT_NGROUPS))
             return reason;
     }
     if (reason != WHARF_REASON_NONE)

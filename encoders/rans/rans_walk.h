@@ -21,6 +21,9 @@ struct wharf_rans_asker {
 /* Symbols are 2 bytes at most. */
 #define WHARF_RANS_POLL_NGROUPS (WHARF_POLL_OUT_NBYTES / (2 * WHARF_RANS_N_LANES))
 
+/* So many groups of tuned decoders take as long as one for which all is looked at. */
+#define WHARF_RANS_EXACT_NGROUPS 8
+
 /* After n_groups more: false when the decode is to end, with asker->result. */
 static inline bool wharf_rans_goes_on(struct wharf_rans_asker *asker, uint32_t n_groups)
 {

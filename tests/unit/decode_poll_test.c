@@ -246,3 +246,73 @@ Test(decode_poll, splits_and_indexes_of_rans_are_asked_about)
     expect_rans_questions(&splits, 64 * N_SPLITS / WHARF_POLL_IN_NBYTES - 1);
     expect_rans_questions(&indexes, N_INDEXES / WHARF_POLL_COPY_NBYTES - 1);
 }
+
+/* Splits that are gone past to find others, and groups for which all is looked at, came to some
+ * milliseconds between two questions. */
+enum { N_SPLITS = 20000, N_SYMBOLS = 256 * N_SPLITS };
+
+struct crew {
+    struct wharf_decode_crew crew;
+    const struct counter *counter;
+    unsigned n_asked;
+};
+
+static bool note(struct wharf_decode_crew *crew, uint32_t n_parts, wharf_decode_parts_fn *act,
+                 void *context)
+{
+    struct crew *own = (struct crew *)crew;
+
+    own->n_asked = own->counter->n;
+    return act(context, 0, n_parts, &((struct counter *)own->counter)->poll);
+}
+
+Test(decode_poll, skipped_splits_of_rans_are_asked_about)
+{
+    static const struct test_rans_plan plan = {8, 1, 1, N_SYMBOLS, N_SPLITS, 200, 1};
+    enum { N_CHECKED = 64 * N_SPLITS / WHARF_POLL_IN_NBYTES, N_SKIPPED = N_SPLITS / 1024 };
+    struct test_rans rans = test_rans_new(&plan);
+    struct wharf_decode_job job = {
+        .codec = WHARF_CODEC_RANS, .in = rans.stream, .in_nbytes = rans.stream_nbytes};
+    struct counter counter;
+    struct crew crew = {.crew.run = note, .counter = &counter};
+    struct wharf_outcome outcome;
+
+    run(&job, 0, &counter, 0, &outcome);
+    cr_assert_eq(outcome.reason, WHARF_REASON_OUTPUT_FULL);
+    cr_expect_geq(counter.n, (unsigned)(N_SKIPPED - 1 + N_CHECKED - 1));
+    unsigned n_to_parse = counter.n;
+    job.out = malloc(rans.plain_nbytes);
+    job.out_avail = rans.plain_nbytes;
+    job.setting.crew = &crew.crew;
+    run(&job, 0, &counter, 0, &outcome);
+    cr_assert_eq(outcome.result, WHARF_OK);
+    cr_expect_geq(crew.n_asked, n_to_parse + N_SKIPPED - 2);
+    for (unsigned last = 1; last <= crew.n_asked; last += 1 + crew.n_asked / 8) {
+        run(&job, 0, &counter, last, &outcome);
+        cr_expect_eq(outcome.result, WHARF_CANCELLED);
+        cr_expect_eq(outcome.reason, WHARF_REASON_NONE);
+        cr_expect_eq(counter.n, last, "it went on");
+    }
+    free(job.out);
+    test_rans_free(&rans);
+}
+
+Test(decode_poll, exact_groups_of_rans_are_asked_about)
+{
+    static const struct test_rans_plan plan = {8, 1, 1, N_SYMBOLS, 1, 200, 1};
+    enum { MOST_GROUPS = 512 };
+    struct test_rans rans = test_rans_new(&plan);
+    struct wharf_decode_job job = {.codec = WHARF_CODEC_RANS,
+                                   .in = rans.stream,
+                                   .in_nbytes = rans.stream_nbytes,
+                                   .out = malloc(rans.plain_nbytes),
+                                   .out_avail = rans.plain_nbytes};
+    struct counter counter;
+    struct wharf_outcome outcome;
+
+    run(&job, 1, &counter, 0, &outcome);
+    cr_assert_eq(outcome.result, WHARF_OK);
+    cr_expect_geq(counter.n, (unsigned)(N_SYMBOLS / 32 / MOST_GROUPS - 1));
+    free(job.out);
+    test_rans_free(&rans);
+}
