@@ -412,7 +412,7 @@ WHARF_DEVICE uint32_t run_chains(const chain_setting<CHAINS> &s, chains<CHAINS> 
         n = n < most ? n : most;
         if (n == 0)
             return end_chains(s, c, is_ended ? w : ret_w) ? (uint32_t)WHARF_REASON_NONE : REFUSED;
-        uint32_t reason = watch.goes_on(CHAINS * n);
+        uint32_t reason = watch.goes_on(CHAINS * n, n_free > 0 ? CHAINS * n : 4 * CHAINS * n);
         if (reason != WHARF_REASON_NONE)
             return reason;
         if (!(n_free > 0 ? free_step<KIND>::go(s, c, n / BATCH_NGROUPS)

@@ -70,12 +70,13 @@ struct watcher {
     }
 
     /* collective.  Before n more groups, each of which is a step and gives 32 bytes, but for the
-     * last one: no reason, or the one to end. */
-    WHARF_DEVICE_MEMBER uint32_t goes_on(uint32_t n)
+     * last one: no reason, or the one to end.  They take as long as n_as_fast ones of
+     * fast_groups. */
+    WHARF_DEVICE_MEMBER uint32_t goes_on(uint32_t n, uint32_t n_as_fast)
     {
         if (!steps.take(n))
             return WHARF_REASON_STEP_BUDGET;
-        n_groups += n;
+        n_groups += n_as_fast;
         if (n_groups < GROUPS_BETWEEN_LOOKS)
             return WHARF_REASON_NONE;
         n_groups = 0;
@@ -85,6 +86,11 @@ struct watcher {
   private:
     static constexpr uint32_t GROUPS_BETWEEN_LOOKS = 1024;
 };
+
+/* An exact group waits for memory some times, and where a window ends behind it for a split as
+ * well, eight microseconds in all where that is the host's: a decode with a split for every few
+ * groups looks after 64 of them. */
+constexpr uint32_t EXACT_AS_FAST = 16;
 
 /* ---- carefully ----------------------------------------------------------------------------- */
 
@@ -327,7 +333,7 @@ WHARF_DEVICE uint32_t walk_groups(const stream &in, const model &m, word_ring &r
     while (w.group < end_group) {
         uint32_t n = refused ? 0 : count_fast(in, w, end_group);
         ret_bit = bit_of(in, w.next_word);
-        uint32_t reason = watch.goes_on(n > 0 ? n : 1);
+        uint32_t reason = watch.goes_on(n > 0 ? n : 1, n > 0 ? n : EXACT_AS_FAST);
         if (reason != WHARF_REASON_NONE)
             return reason;
         if (n > 0) {

@@ -188,7 +188,7 @@ WHARF_DEVICE uint32_t join(const stream &in, const model &m, const stretch &of, 
     w.group = w.next.first_group;
     w.state = WHARF_RANS_LOW;
     for (uint32_t end = w.next.last_group; w.group <= end;) {
-        uint32_t reason = watch.goes_on(1);
+        uint32_t reason = watch.goes_on(1, EXACT_AS_FAST);
         if (reason != WHARF_REASON_NONE)
             return reason;
         if (!has_words(of, w, WARP_LANES))

@@ -162,3 +162,17 @@ Test(rans_stop, ends_the_chunk_as_stopped)
         cr_assert_eq(n_looks, look);
     }
 }
+
+/* Behind a window the next split's fields are read.  Looks were as rare as where groups go fast:
+ * one for a hundred splits. */
+Test(rans_stop, is_soon_while_windows_are_passed)
+{
+    constexpr uint32_t MOST_WINDOWS = 32;
+    fixture f;
+    uint64_t n;
+    run(f, only_parse, 0, n);
+    uint64_t n_to_parse = n_looks;
+    n_looks = stops_at = 0;
+    simt::run_warp<rans_shared>({}, [&](rans_shared &s) { rans_decode(s, f.job); });
+    cr_assert_geq(n_looks - n_to_parse, (uint64_t)f.n_splits / MOST_WINDOWS);
+}
