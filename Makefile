@@ -127,11 +127,13 @@ gpu-worker: $(if $(NVCC),$(GPU_WORKER)) ## the worker for GPUs, with nvcc, which
 	$(if $(NVCC),,@echo '$(no_gpu)')
 
 proto_src    := $(wildcard proto/*.c)
-proto_gen    := $(patsubst %.proto,$(BUILD)/gen/%.pb-c,$(wildcard proto/*.proto))
+proto_gen    := $(patsubst %.proto,$(BUILD)/gen/%.pb-c,$(wildcard proto/*.proto encoders/*/*.proto))
 encoders_src := $(filter-out $(full_encoders),$(wildcard encoders/*.c encoders/*/*.c))
 client_src   := $(filter-out clientlib/example%,$(wildcard clientlib/*.c))
 core_obj     := $(call obj,$(proto_src) $(encoders_src)) $(patsubst $(BUILD)/gen/%,$(BUILD)/obj/%.c.o,$(proto_gen))
 client_obj   := $(call obj,$(client_src))
+# File formats that only the command reads, which libwharf.so is without.
+file_obj     := $(filter $(BUILD)/obj/encoders/orc/%,$(core_obj))
 # For programs that encode: these objects come first, so that the archive's plain ones stay in it.
 ENCODING_LIB := $(call obj,$(full_encoders)) $(LIB_A)
 
@@ -155,10 +157,10 @@ $(BUILD)/%.a:
 	$(say) AR $@
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(LIB_SO): $(core_obj) $(client_obj) clientlib/libwharf.map
+$(LIB_SO): $(filter-out $(file_obj),$(core_obj)) $(client_obj) clientlib/libwharf.map
 	$(say) LD $@
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libwharf.so.$(ABI) -Wl,--version-script=clientlib/libwharf.map \
-	    -Wl,--no-undefined -o $@ $(core_obj) $(client_obj) $(LIBRARY_LIBS)
+	    -Wl,--no-undefined -o $@ $(filter %.o,$^) $(LIBRARY_LIBS)
 	$(Q)ln -sf libwharf.so.$(ABI) $(BUILD)/libwharf.so
 
 $(CLI): $(call obj,$(wildcard clientlib/cli/*.c)) $(ENCODING_LIB)

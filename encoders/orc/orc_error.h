@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* orc_error.h: what is wrong with an ORC file, and where. */
+#ifndef WHARF_ENCODERS_ORC_ORC_ERROR_H
+#define WHARF_ENCODERS_ORC_ORC_ERROR_H
+
+#include <stdint.h>
+
+enum wharf_orc_trouble {
+    WHARF_ORC_GOOD = 0,
+    WHARF_ORC_DAMAGED, /* no such file is good */
+    WHARF_ORC_UNKNOWN, /* it can be good, and wharf does not know it */
+    WHARF_ORC_SYSTEM,  /* -errno of reading or of memory */
+};
+
+#define WHARF_ORC_NOWHERE UINT32_MAX
+
+struct wharf_orc_error {
+    enum wharf_orc_trouble trouble;
+    const char *what;  /* "the footer is longer than the file"; static */
+    int error;         /* of SYSTEM: -errno */
+    uint32_t reason;   /* enum wharf_reason: what the codec of a block or stream says, or NONE */
+    uint64_t offset;   /* in the file, of what is wrong: of a stream or block, its first byte */
+    uint32_t stripe;   /* its number from 0, or WHARF_ORC_NOWHERE */
+    uint32_t column;   /* likewise */
+    const char *where; /* "the footer", "stream DATA"; static, or NULL */
+};
+
+#endif
