@@ -180,6 +180,7 @@ vector_runs += "build/release/tests/vectors build/vectors.table $(VECTORS)"
 vector_runs += "build/release/tests/vectors build/vectors-orc.table build/vectors-orc"
 vector_runs += "tests/integration/cat_vectors.py $(VECTORS)"
 vector_runs += "tests/integration/rans_vectors.py $(VECTORS)"
+vector_runs += "VECTORS=$(abspath $(VECTORS)) ONLY=other_writers tests/integration/orc_test.sh"
 endif
 
 # All variants by one make, so that none of them waits for the last objects of another.  The thread
@@ -204,6 +205,7 @@ test: deps ## install what is missing, then run all tests that need no GPU; VECT
 	$(if $(LAB),+$(Q)$(MAKE) deb NVCC=)
 	$(Q)LAB="$(LAB)" tests/run-tests $(vector_runs) $(call sanitized,asan,$(asan_scripts)) $(call sanitized,tsan,$(tsan_scripts)) $(daemon_runs) $(checks) $(scripts) \
 	    "tests/integration/python_client_test.py --build build/asan" \
+	    $(foreach v,asan tsan,"BUILD=build/$(v) tests/integration/columns_test.py") \
 	    $(foreach v,asan tsan,"tests/integration/python_module_test.py --build build/$(v)") \
 	    "tests/integration/python_standins_test.py --build build/asan _(zlib|gzip|streams|pieces|buffers)" "tests/integration/python_files_test.py --build build/asan" \
 	    $(tsan_names:%=build/tsan/tests/%) \

@@ -11,6 +11,7 @@ extern const struct wharf_cli_command wharf_cli_cat;
 extern const struct wharf_cli_command wharf_cli_test;
 extern const struct wharf_cli_command wharf_cli_list;
 extern const struct wharf_cli_command wharf_cli_index;
+extern const struct wharf_cli_command wharf_cli_columns;
 extern const struct wharf_cli_command wharf_cli_decode;
 extern const struct wharf_cli_command wharf_cli_bench;
 extern const struct wharf_cli_command wharf_cli_rans;

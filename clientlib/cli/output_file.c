@@ -24,15 +24,14 @@
  * The files that a signal has to remove.  A name is complete before `is_set` is, and stays until
  * that is unset again, so that a handler sees a whole name or none.
  */
-enum { MAX_DOOMED = 2 };
 static struct {
     char path[PATH_MAX];
     volatile sig_atomic_t is_set;
-} doomed[MAX_DOOMED];
+} doomed[WHARF_CLI_MAX_OUTPUTS];
 
 static void end_by_signal(int number)
 {
-    for (int i = 0; i < MAX_DOOMED; i++)
+    for (int i = 0; i < WHARF_CLI_MAX_OUTPUTS; i++)
         if (doomed[i].is_set)
             unlink(doomed[i].path);
     signal(number, SIG_DFL);
@@ -59,7 +58,7 @@ static void doom(const char *path)
     int i = 0;
 
     catch_signals();
-    while (i < MAX_DOOMED - 1 && doomed[i].is_set)
+    while (i < WHARF_CLI_MAX_OUTPUTS - 1 && doomed[i].is_set)
         i++;
     strcpy(doomed[i].path, path);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -68,7 +67,7 @@ static void doom(const char *path)
 
 static void pardon(const char *path)
 {
-    for (int i = 0; i < MAX_DOOMED; i++)
+    for (int i = 0; i < WHARF_CLI_MAX_OUTPUTS; i++)
         if (doomed[i].is_set && strcmp(doomed[i].path, path) == 0)
             doomed[i].is_set = 0;
 }
@@ -486,6 +485,30 @@ int wharf_cli_output_write_parts(struct wharf_cli_output *output, const struct i
             return r;
     }
     return 0;
+}
+
+int wharf_cli_output_write_at(const struct wharf_cli_output *output, uint64_t offset,
+                              const void *buf, size_t nbytes)
+{
+    const uint8_t *at = buf;
+
+    while (nbytes > 0) {
+        ssize_t n = pwrite(output->fd, at, nbytes, (off_t)offset);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -errno : -EIO;
+        at += n;
+        offset += (uint64_t)n;
+        nbytes -= (size_t)n;
+    }
+    return 0;
+}
+
+void wharf_cli_output_say_error(struct wharf_cli_output *output, int error)
+{
+    say_write_error(output, -error);
 }
 
 /* ---- the end --------------------------------------------------------------------------- */

@@ -8,7 +8,8 @@
  * (.NAME.XXXXXXXX), which failures and signals remove.  An existing file is replaced only if that
  * was asked for.  Pipes, devices and standard output are written straight away.
  *
- * Two outputs at most are open at a time.  All functions say themselves what is wrong.
+ * WHARF_CLI_MAX_OUTPUTS are open at a time at most.  All functions say themselves what is wrong,
+ * but for _write_at.
  */
 #ifndef WHARF_CLI_OUTPUT_FILE_H
 #define WHARF_CLI_OUTPUT_FILE_H
@@ -20,6 +21,8 @@
 #include <sys/uio.h>
 
 struct wharf_cli_mapped;
+
+enum { WHARF_CLI_MAX_OUTPUTS = 32 };
 
 struct wharf_cli_output {
     const char *name; /* for messages */
@@ -99,6 +102,15 @@ bool wharf_cli_output_is_same(const struct wharf_cli_output *a, const struct wha
 int wharf_cli_output_write(struct wharf_cli_output *output, const void *buf, size_t nbytes);
 int wharf_cli_output_write_parts(struct wharf_cli_output *output, const struct iovec *parts,
                                  int n_parts);
+
+/*
+ * Writes nbytes at `offset` of a file (is_file), in the place of all other functions that write, by
+ * any number of threads.  0 or -errno, which _say_error says.  The caller sets output->nbytes at
+ * the end.
+ */
+int wharf_cli_output_write_at(const struct wharf_cli_output *output, uint64_t offset,
+                              const void *buf, size_t nbytes);
+void wharf_cli_output_say_error(struct wharf_cli_output *output, int error);
 
 /*
  * Gives the finished file its name, and owner, permissions and times of `like` (NULL: those of any

@@ -31,6 +31,7 @@ _wharf_values() {
 _wharf_files() {
     case $1 in
         unpack | test | list) _filedir '@(whr|gz|bgz|bgzf|tgz|taz|zz|zst|tzst|lz4|sz|br)' ;;
+        columns) _filedir orc ;;
         status | stats | top | ping | drain | doctor | cdi | version) ;;
         *) _filedir ;;
     esac

@@ -102,6 +102,7 @@ _wharf() {
     case $command[1] in
         help) _wharf_describe command _wharf_words "$program" '^Commands:' ;;
         unpack | test | list) _files -g '*.(whr|gz|bgz|bgzf|tgz|taz|zz|zst|tzst|lz4|sz|br)(-.)' ;;
+        columns) _files -g '*.orc(-.)' ;;
         status | stats | top | ping | drain | doctor | cdi | version) ;;
         *) _files ;;
     esac

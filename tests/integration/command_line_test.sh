@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib/tap.sh"
 set -o pipefail
 
-COMMANDS=(pack unpack cat test list index decode bench rans run status stats top ping drain doctor cdi help version)
+COMMANDS=(pack unpack cat test list index columns decode bench rans run status stats top ping drain doctor cdi help version)
 
 test_help_and_version() {
     "$WHARF" --version > out

@@ -122,6 +122,9 @@ def check_values(shell):
         equal(offered(shell, 'wharf', *words, ''), {'a.whr', 'b.gz'})
     equal(offered(shell, 'wharf', 'cat', 'b'), {'b.gz'})
     equal(offered(shell, 'wharf', 'status', ''), set())
+    with open('c.orc', 'w', encoding='ascii'):
+        pass
+    equal(offered(shell, 'wharf', 'columns', 'c'), {'c.orc'})
 
 
 def test_bash_offers_what_there_is():
