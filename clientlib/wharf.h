@@ -139,9 +139,9 @@ const char *wharf_error_message(void);
 /* ---- codecs ---------------------------------------------------------------------------- */
 
 /*
- * wharf_codec_from_name: the number (enum wharf_codec) of the codec called `name`, as in
- * "zlib".  Case matters.  Returns it, -ENOENT (there is none; the message has all names) or -EINVAL
- * (`name` is NULL).
+ * wharf_codec_from_name: the number (enum wharf_codec) of the codec called `name`, as in "zlib".
+ * Case matters.  Returns it, -ENOENT (there is none; the message has all names) or -EINVAL (`name`
+ * is NULL).
  */
 int wharf_codec_from_name(const char *name);
 
@@ -338,13 +338,17 @@ struct wharf_memory {
  * wharf_register: lets jobs use the caller's own shared memory.  A memfd must be sealed with
  * F_SEAL_SHRINK and F_SEAL_GROW, so that nobody can shrink it while it is read; a memfd that is
  * sealed against writing can be registered READ_ONLY.  Blocks until the daemon has answered.  The
- * mapping must stay until wharf_unregister. Returns 0, or -EBADF       fd is not a descriptor of
- * that kind -EPERM       a seal is missing, or it is sealed against writing and not registered
- * READ_ONLY -EEXIST      some of these addresses are registered, or are the arena -EOPNOTSUPP  for
- * GPU memory: no daemon with a GPU, or READ_ONLY and the daemon is too old -ENODEV, -EINVAL   for
- * GPU memory: as wharf_register_gpu -ENOSPC      WHARF_MAX_MEMORIES are registered -EDQUOT over the
- * daemon's max_regions (64 by default) or max_memory -ENOMEM      out of memory -ETIMEDOUT   the
- * daemon did not answer within patience_ms
+ * mapping must stay until wharf_unregister.
+ * Returns 0, or
+ *   -EBADF       fd is not a descriptor of that kind
+ *   -EPERM       a seal is missing, or it is sealed against writing and not registered READ_ONLY
+ *   -EEXIST      some of these addresses are registered, or are the arena
+ *   -EOPNOTSUPP  for GPU memory: no daemon with a GPU, or READ_ONLY and the daemon is too old
+ *   -ENODEV, -EINVAL  for GPU memory: as wharf_register_gpu
+ *   -ENOSPC      WHARF_MAX_MEMORIES are registered
+ *   -EDQUOT      over the daemon's max_regions (64 by default) or max_memory
+ *   -ENOMEM      out of memory
+ *   -ETIMEDOUT   the daemon did not answer within patience_ms
  */
 #define WHARF_MAX_MEMORIES 1023
 int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
@@ -352,9 +356,10 @@ int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
 /*
  * wharf_register_gpu: lets jobs have their source, their destination or both in the caller's GPU
  * memory, without a copy through the host.  The same as wharf_register with kind WHARF_MEMORY_GPU
- * and no flags; with WHARF_MEMORY_READ_ONLY it is for sources only. fd           a POSIX file
- * descriptor from cuMemExportToShareableHandle, for memory of cuMemCreate on one of the daemon's
- * GPUs; cuMemCreate needs requestedHandleTypes for that. Duplicated: the caller may close its own.
+ * and no flags; with WHARF_MEMORY_READ_ONLY it is for sources only.
+ *   fd           a POSIX file descriptor from cuMemExportToShareableHandle, for memory of
+ *                cuMemCreate on one of the daemon's GPUs; cuMemCreate needs requestedHandleTypes
+ *                for that. Duplicated: the caller may close its own.
  *   address      where the caller has mapped it (cuMemMap, cuMemSetAccess): jobs use this address.
  *                The library never accesses it.
  *   nbytes       its size, as given to cuMemCreate: the driver maps all of it or nothing.
@@ -394,11 +399,14 @@ int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
  *                of this user's; or no worker gets ready any more
  *
  * Blocks until the GPU has imported or refused the memory: some milliseconds, or seconds while a
- * worker starts. Returns 0, or -EBADF       fd is no descriptor of that kind -EINVAL      it is not
- * exported memory of one of the daemon's GPUs, or has another size -ENODEV      there is no GPU at
- * present -EOPNOTSUPP  there is no daemon with a GPU, or the handle's engine is the CPU -EDQUOT
- * over the daemon's max_gpu_memory or max_gpu_regions -EEXIST, -ENOSPC, -ENOMEM, -ETIMEDOUT   as
- * wharf_register
+ * worker starts.
+ * Returns 0, or
+ *   -EBADF       fd is no descriptor of that kind
+ *   -EINVAL      it is not exported memory of one of the daemon's GPUs, or has another size
+ *   -ENODEV      there is no GPU at present
+ *   -EOPNOTSUPP  there is no daemon with a GPU, or the handle's engine is the CPU
+ *   -EDQUOT      over the daemon's max_gpu_memory or max_gpu_regions
+ *   -EEXIST, -ENOSPC, -ENOMEM, -ETIMEDOUT  as wharf_register
  */
 int wharf_register_gpu(struct wharf *wharf, int fd, uint64_t address, size_t nbytes);
 
@@ -407,8 +415,9 @@ int wharf_register_gpu(struct wharf *wharf, int fd, uint64_t address, size_t nby
  * daemon reads and writes: the program copies nothing.
  *   fd           of a regular file or a block device.  Duplicated: the caller may close its own.
  *                The access mode of fd bounds what the daemon may do.  The daemon opens no path,
- * and does not change the file's position and flags. flags        0 or WHARF_MEMORY_READ_ONLY.  A
- * file that is open for reading alone is read-only. ret_address  not NULL; receives an address A.
+ * and does not change the file's position and flags.
+ *   flags        0 or WHARF_MEMORY_READ_ONLY.  A file that is open for reading alone is read-only.
+ *   ret_address  not NULL; receives an address A.
  * Jobs use A + N for byte N of the file, with N below 2^50, as `in`, `out`, and in a batch's
  * chunks.  There is no memory at A: the program can neither read nor write there.
  * wharf_unregister(wharf, A) ends that.
@@ -455,8 +464,8 @@ int wharf_register_file(struct wharf *wharf, int fd, uint32_t flags, void **ret_
 
 /*
  * wharf_unregister: ends the registration of the memory at `address`.  Blocks until the daemon has
- * answered. Returns 0, -ENOENT (nothing is registered there), -EBUSY (a job in flight uses it) or
- * -ETIMEDOUT.
+ * answered.
+ * Returns 0, -ENOENT (nothing is registered there), -EBUSY (a job in flight uses it) or -ETIMEDOUT.
  */
 int wharf_unregister(struct wharf *wharf, void *address);
 
@@ -483,12 +492,15 @@ struct wharf_model {
 /*
  * wharf_register_model: checks a model and prepares it for jobs.  Blocks until the daemon has
  * answered, which takes some tenths of a second for the largest models; an embedded handle does it
- * itself.  The library keeps a copy, for the next daemon after a restart. ret_parameter  not NULL;
- * receives the parameter for jobs of that codec, at least WHARF_FIRST_MODEL, valid until
- * wharf_unregister_model or wharf_close. A job ends with WHARF_BAD_DATA, RANS_HEADER, if its stream
- * does not fit the model or has a model of its own; and with WHARF_BAD_REQUEST, REQUEST_PARAMETER,
- * if there is no such model. Returns 0, or -EBADMSG     the data is not a model; the message has
- * the reason -EINVAL      the codec has no models -EOPNOTSUPP  the daemon is too old for models
+ * itself.  The library keeps a copy, for the next daemon after a restart.
+ *   ret_parameter  not NULL; receives the parameter for jobs of that codec, at least
+ *                  WHARF_FIRST_MODEL, valid until wharf_unregister_model or wharf_close.
+ * A job ends with WHARF_BAD_DATA, RANS_HEADER, if its stream does not fit the model or has a model
+ * of its own; and with WHARF_BAD_REQUEST, REQUEST_PARAMETER, if there is no such model.
+ * Returns 0, or
+ *   -EBADMSG     the data is not a model; the message has the reason
+ *   -EINVAL      the codec has no models
+ *   -EOPNOTSUPP  the daemon is too old for models
  *   -ENOSPC      WHARF_MAX_MODELS are registered
  *   -EFBIG       it is larger than the process's RLIMIT_FSIZE, which limits the copy
  *   -EDQUOT      over the daemon's max_models (64 by default) or max_memory
@@ -621,8 +633,8 @@ int wharf_decompress(struct wharf *wharf, const struct wharf_job *job,
 /*
  * wharf_compress: compresses a chunk to one stream, and returns when it is done.
  *   job          the source, codec, parameter, encoder and level; not NULL; not kept.  Its only
- * allowed flag is WHARF_JOB_COMPRESS, which is optional here. ret_outcome  not NULL; receives the
- * outcome.
+ * allowed flag is WHARF_JOB_COMPRESS, which is optional here.
+ *   ret_outcome  not NULL; receives the outcome.
  *
  * Through a daemon it works like wharf_decompress, with copies where necessary.  If the daemon
  * cannot compress a chunk (it is too old or away, or the source exceeds wharf_info's
@@ -655,17 +667,18 @@ int wharf_compress(struct wharf *wharf, const struct wharf_job *job,
 /*
  * wharf_compress_bound: the size of a destination that suffices for any source of job->in_nbytes
  * with the job's codec, parameter, encoder and level, with and without a daemon.  Ignores the job's
- * other members.  Has no handle; safe from any thread. Returns 0 with *ret_nbytes, -EINVAL (an
- * argument is NULL, the codec or parameter is unknown, or the size is impossible), -E2BIG or
- * -ENOMEM.
+ * other members.  Has no handle; safe from any thread.
+ * Returns 0 with *ret_nbytes, -EINVAL (an argument is NULL, the codec or parameter is unknown, or
+ * the size is impossible), -E2BIG or -ENOMEM.
  */
 int wharf_compress_bound(const struct wharf_job *job, size_t *ret_nbytes);
 
 /*
  * wharf_submit: submits jobs.  Does not block.  Each job's source and destination must lie within
- * one block of wharf_alloc or one registered region. jobs         n_jobs of them, each with the
- * same struct_nbytes; not kept. Jobs run in any order, and concurrently.  On an embedded handle
- * they run in the threads that wait and poll, interactive jobs first and background jobs last.
+ * one block of wharf_alloc or one registered region.
+ *   jobs         n_jobs of them, each with the same struct_nbytes; not kept.
+ * Jobs run in any order, and concurrently.  On an embedded handle they run in the threads that wait
+ * and poll, interactive jobs first and background jobs last.
  *
  * So a destination must not overlap the source or destination of another job in flight, or of
  * another chunk of the same batch.  Nothing checks that: such jobs overwrite each other's bytes.
@@ -673,12 +686,13 @@ int wharf_compress_bound(const struct wharf_job *job, size_t *ret_nbytes);
  * WHARF_OK may have another job's bytes. Sources may overlap.
  *
  * Returns how many jobs were taken, from the first on: fewer than n_jobs if there is no more room
- * or the next job is refused.  If the first job is refused, an error of every call or -EAGAIN
- * max_jobs are in flight: take completions first -EFAULT      source or destination are not in the
- * arena or registered, or the destination is registered READ_ONLY, or the source is GPU memory and
- * the daemon too old for that -EOPNOTSUPP  the job compresses, and the daemon does not.  If such a
- * daemon replaces another one while the job is in flight, the job ends with REQUEST_FLAGS Every
- * other error of a job is the result of its completion, as in wharf_decompress.
+ * or the next job is refused.  If the first job is refused, an error of every call or
+ *   -EAGAIN      max_jobs are in flight: take completions first
+ *   -EFAULT      source or destination are not in the arena or registered, or the destination is
+ *                registered READ_ONLY, or the source is GPU memory and the daemon too old for that
+ *   -EOPNOTSUPP  the job compresses, and the daemon does not.  If such a daemon replaces another
+ *                one while the job is in flight, the job ends with REQUEST_FLAGS
+ * Every other error of a job is the result of its completion, as in wharf_decompress.
  */
 int wharf_submit(struct wharf *wharf, const struct wharf_job *jobs, unsigned n_jobs);
 
@@ -719,8 +733,8 @@ struct wharf_batch {
  * bytes of the arena for each chunk until the completion is taken.  All chunks run, even after a
  * bad one.  If the completion has the flag WHARF_COMPLETION_RESULTS, `results` is filled; struct
  * wharf_completion describes the sums.  A batch with more chunks than wharf_info's max_batch_chunks
- * ends with WHARF_BAD_REQUEST, REQUEST_BATCH. Returns 0, an error of wharf_submit, -ENOBUFS (no
- * room for the table) or -ENOMEM.
+ * ends with WHARF_BAD_REQUEST, REQUEST_BATCH.
+ * Returns 0, an error of wharf_submit, -ENOBUFS (no room for the table) or -ENOMEM.
  */
 int wharf_submit_batch(struct wharf *wharf, const struct wharf_batch *batch);
 
@@ -782,19 +796,22 @@ int wharf_next_runs(uint32_t codec, const void *in, size_t in_nbytes, uint64_t m
 
 /*
  * wharf_poll: takes available completions.  Never sleeps; on an embedded handle it runs one job if
- * none is finished. completions  room for max, at least 1. Each has the job's user_data, outcome
- * and timing (wharf_result.h).  It returns the job's memory to the caller, whatever the result:
- * nobody reads or writes it any more. Returns how many were taken, 0 to max; -EINVAL if max is 0;
- * or, if there are none, the daemon's error, as wharf_wait.
+ * none is finished.
+ *   completions  room for max, at least 1.
+ * Each completion has the job's user_data, outcome and timing (wharf_result.h).  It returns the
+ * job's memory to the caller, whatever the result: nobody reads or writes it any more.
+ * Returns how many were taken, 0 to max; -EINVAL if max is 0; or, if there are none, the daemon's
+ * error, as wharf_wait.
  */
 int wharf_poll(struct wharf *wharf, struct wharf_completion *completions, unsigned max);
 
 /*
  * wharf_wait: takes completions, and sleeps until there are `min`, no more jobs are in flight, or
- * the time is over.  On an embedded handle it runs jobs. min          0 to max. timeout_ns
- * nanoseconds; 0: as wharf_poll; negative: no limit.  Signals do not end the wait. Returns how many
- * were taken: fewer than min if no more jobs are in flight or time is over.  Returns an error, such
- * as -ENOTCONN, only when there are no completions.
+ * the time is over.  On an embedded handle it runs jobs.
+ *   min          0 to max.
+ *   timeout_ns   nanoseconds; 0: as wharf_poll; negative: no limit.  Signals do not end the wait.
+ * Returns how many were taken: fewer than min if no more jobs are in flight or time is over.
+ * Returns an error, such as -ENOTCONN, only when there are no completions.
  */
 int wharf_wait(struct wharf *wharf, struct wharf_completion *completions, unsigned max,
                unsigned min, int64_t timeout_ns);
@@ -805,8 +822,8 @@ int wharf_wait(struct wharf *wharf, struct wharf_completion *completions, unsign
  * such as a lost daemon.  Now and then it is readable without need, when a notice arrives late.
  * Call wharf_poll until it returns less than max, then sleep.  The library owns the descriptor: do
  * not read, write or close it.  After the first call of this function the daemon sends a packet for
- * a completion after a sleep; wharf_wait alone would be cheaper. Returns it, an error of every
- * call, or an error of epoll_create1 and similar calls.
+ * a completion after a sleep; wharf_wait alone would be cheaper.
+ * Returns it, an error of every call, or an error of epoll_create1 and similar calls.
  */
 int wharf_fd(struct wharf *wharf);
 
@@ -852,7 +869,8 @@ struct wharf_metric {
 /*
  * wharf_stats: calls `each` for every sample of the daemon's statistics that this user may see,
  * family by family.  Its argument is valid during the call.  `each` must not call the library with
- * this handle. Returns 0, or an error, perhaps after some samples.
+ * this handle.
+ * Returns 0, or an error, perhaps after some samples.
  */
 int wharf_stats(struct wharf *wharf, void (*each)(void *data, const struct wharf_metric *metric),
                 void *data);
