@@ -452,10 +452,11 @@ Test(wharfd_owners, look_ups_that_hang_keep_out_nobody_who_is_known)
     enum { N_HANG = 280 };
     struct test_client *held[N_HANG];
 
-    start("[owners]\nlookup_timeout = 20ms\n[tenant unknown]\nmax_connections = 1000\n");
+    start("[owners]\nlookup_timeout = 60min\n[tenant unknown]\nmax_connections = 1000\n");
     expect_tenant(BOB, "uid:65002");
     unlink(passwd);
     cr_assert_eq(mkfifo(passwd, 0600), 0);
+    reload("[owners]\nlookup_timeout = 20ms\n[tenant unknown]\nmax_connections = 1000\n");
     expect_tenant(OF_ALICE, "unknown");
     reload("[owners]\nlookup_timeout = 60min\n[tenant unknown]\nmax_connections = 1000\n");
     for (unsigned i = 0; i < N_HANG; i++) {
