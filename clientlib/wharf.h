@@ -674,8 +674,8 @@ int wharf_compress(struct wharf *wharf, const struct wharf_job *job,
 int wharf_compress_bound(const struct wharf_job *job, size_t *ret_nbytes);
 
 /*
- * wharf_submit: submits jobs.  Does not block.  Each job's source and destination must lie within
- * one block of wharf_alloc or one registered region.
+ * wharf_submit: submits jobs.  Does not block.  Each job's source and destination must each lie
+ * entirely in the arena or in one registered region.
  *   jobs         n_jobs of them, each with the same struct_nbytes; not kept.
  * Jobs run in any order, and concurrently.  On an embedded handle they run in the threads that wait
  * and poll, interactive jobs first and background jobs last.

@@ -3,10 +3,10 @@
  * epoch.h: epoch kernels, as the worker sees them: one engine for a GPU, one for the SIMT layer.
  *
  * An epoch kernel stays on the device while there is work.  Its first warp polls a work queue
- * (work_queue.h) and hands items to all others, which fetch the input, decode, move the output and
- * complete.  It leaves when there has been nothing to do for a while, when it is parked, or when it
- * has stayed for long enough; or when the other kind of it is to follow: for few items there is one
- * in which a block of warps decodes each.  In steps, with `ops` one of the two engines:
+ * (work_queue.h) and hands items to all other warps, which fetch the input, decode, move the output
+ * and complete.  The kernel leaves when it has been idle for a while, when it is parked, when its
+ * stay has ended, or when the other kind has to follow: for few items, a block of warps decodes
+ * each.  In steps, with `ops` one of the two engines:
  *
  *     ops->open(&config, &epoch)          once: memory is allocated, nothing runs
  *     ops->map_host(...)                  for each region that items name, now or later
@@ -17,9 +17,9 @@
  *         ops->wait(epoch)                until it has left
  *     }
  *
- * One thread starts and waits.  move and moved are for one other thread, at any time.  The rest is
- * for any thread, one at a time.  A kernel that is there must not be waited for before memory is
- * mapped or allocated; to unmap or free, park it and wait.
+ * One thread starts and waits.  move and moved are for one other thread, at any time.  All other
+ * calls are for any thread, one at a time.  Mapping and allocating memory works while a kernel
+ * runs; to unmap or free, park the kernel and wait.
  *
  * Functions return 0 or -errno: -ENOMEM, -ENODEV, -EBUSY, -EIO (sticky: the process must end),
  * -EINVAL, as cuda_error.h says; error_text() has the words.
@@ -39,35 +39,35 @@ extern "C" {
 struct wharf_epoch;
 
 struct wharf_epoch_config {
-    int device;            /* as find_device gives it */
+    int device;            /* from find_device */
     uint32_t share;        /* percent of the device's multiprocessors; 0 is 100 */
     uint32_t n_entries;    /* of the queue */
     void *queue;           /* where this process has mapped it */
     uint32_t n_warps;      /* the first polls; 0: as many as the device holds.  At least 2. */
     uint32_t chunk_nbytes; /* the most that an item may read, and write; at most 256 MiB.  Each warp
-                              has twice this in device memory.  Stored items are not bound by it,
-                              nor is DECODE_LARGE, which brings a place. */
-    uint32_t idle_us;      /* leave after so long without work */
-    uint32_t stay_us; /* leave after so long in any case, when what was taken is done; 0: never */
+                              has twice this in device memory.  It does not limit stored items, nor
+                              DECODE_LARGE, which has its own memory. */
+    uint32_t idle_us;      /* leave after this time without work */
+    uint32_t stay_us; /* take nothing more after this time, and leave when all is done; 0: never */
     int per_batch;    /* a kernel for what is in the queue when it starts, then leave: for
                          launches that block, profilers, display watchdogs.  Ignores the two. */
-    int per_batch_if_watched; /* also where a display's watchdog ends kernels that stay */
-    uint32_t few;      /* the kernel for few items is used up to so many for each of its blocks;
+    int per_batch_if_watched; /* also if a display watchdog would end kernels that stay */
+    uint32_t few;      /* use the kernel for few items up to this many for each of its blocks;
                           0: never */
-    uint32_t most_out; /* warps that take outputs to the host's memory at the same time; 0: all that
-                          have come so far, but WHARF_EPOCH_MOST_OUT is better */
+    uint32_t most_out; /* warps that store outputs to host memory at the same time; 0: no limit, but
+                          WHARF_EPOCH_MOST_OUT is better */
     uint32_t leaves_room; /* not 0: leaves room on the device for the kernel of another epoch */
-    /* Another epoch of this process, which outlives this one, or NULL: its models and its share of
-     * the device are this one's too, and `share` counts for nothing. */
+    /* Another epoch of this process, which outlives this one, or NULL.  This one shares its models
+     * and its part of the device, and `share` is ignored. */
     struct wharf_epoch *beside;
     int faults;    /* let WHARF_WORK_FAULT and WHARF_WORK_HANG do what they say: for tests */
     uint64_t seed; /* of the SIMT layer's random order */
 };
 
 /*
- * More do not make the link any faster: 64 warps of an H100 have 256 KiB on their way, five
- * microseconds of it.  More fill the queues to the link, in which the loads and stores of those
- * that decode wait too; 32 leave the link idle where blocks decode.
+ * More do not make the link faster: 64 warps of an H100 have 256 KiB in flight, five microseconds
+ * of the link.  More fill the queues to the link, in which the accesses of decoding warps wait too;
+ * 32 leave the link idle when blocks decode.
  */
 #define WHARF_EPOCH_MOST_OUT 64u
 
@@ -82,12 +82,12 @@ static inline int wharf_epoch_config_good(const struct wharf_epoch_config *confi
            config->idle_us <= WHARF_EPOCH_MAX_US && config->stay_us <= WHARF_EPOCH_MAX_US;
 }
 
-/* What was made of it. */
+/* Facts about an open epoch. */
 struct wharf_epoch_info {
     char device_name[64];
-    char share_text[128]; /* what was done to keep to the share; empty if there was nothing to do */
+    char share_text[128]; /* how the share is enforced; empty if it is 100 % */
     uint32_t n_warps;
-    uint32_t n_warps_per_sm;  /* that fit; 0 where there are no multiprocessors */
+    uint32_t n_warps_per_sm;  /* resident warps; 0 without multiprocessors */
     uint32_t n_registers;     /* a thread */
     uint32_t n_local_nbytes;  /* spilled, a thread */
     uint32_t n_shared_nbytes; /* a warp */
@@ -103,11 +103,11 @@ struct wharf_epoch_move {
     size_t nbytes;
 };
 
-/* wharf_epoch_ops.move: the most copies of a call, and calls under way. */
+/* wharf_epoch_ops.move: the most copies of a call, and unfinished calls. */
 #define WHARF_EPOCH_MAX_MOVES 256u
 #define WHARF_EPOCH_MAX_MOVE_CALLS 64u
 
-/* Models that there can be at a time. */
+/* The most models at a time. */
 #define WHARF_EPOCH_MAX_MODELS 4096u
 
 struct wharf_epoch_ops {
@@ -120,21 +120,21 @@ struct wharf_epoch_ops {
      * tests as many as WHARF_SIMT_DEVICES says, and has others that can be named. */
     int (*count_devices)(int *ret_n_devices);
     int (*open)(const struct wharf_epoch_config *config, struct wharf_epoch **ret_epoch);
-    /* Asks a kernel that is there to quit and waits for it.  Takes NULL. */
+    /* Tells a running kernel to quit, and waits for it.  Takes NULL. */
     void (*close)(struct wharf_epoch *epoch);
-    /* What the last failed call of this thread was, and what became of it. */
+    /* The last failed call of this thread, and its error. */
     const char *(*error_text)(void);
     void (*info)(const struct wharf_epoch *epoch, struct wharf_epoch_info *ret_info);
 
     /*
-     * Makes nbytes of mapped host memory reachable for kernels and copies.  `at` and nbytes are
+     * Registers nbytes of mapped host memory for kernels and copies.  `at` and nbytes are
      * multiples of the page size; read_only if the mapping is.  *ret_address is the device's
      * address of `at`, and the rest follows contiguously.  Takes some 50 ms a GiB; on the SIMT
      * layer for ever for memory of as many bytes as WHARF_SIMT_STALLS says, for tests.
      */
     int (*map_host)(struct wharf_epoch *epoch, void *at, size_t nbytes, int read_only,
                     uint64_t *ret_address);
-    /* No kernel may be there, nor a copy under way. */
+    /* No kernel or copy may be running. */
     int (*unmap_host)(struct wharf_epoch *epoch, void *at, size_t nbytes);
     /* Device memory, for outputs on their way (WHARF_WORK_TO_STAGING).  Aligned to 256. */
     int (*alloc)(struct wharf_epoch *epoch, size_t nbytes, uint64_t *ret_address);
@@ -146,11 +146,10 @@ struct wharf_epoch_ops {
      * WHARF_WORK_TO_DEVICE.  On a GPU the descriptor is cuMemExportToShareableHandle's, of memory
      * that cuMemCreate made on this device, and nbytes a multiple of its granularity (2 MiB); on
      * the SIMT layer, a memfd's that cannot shrink, and nbytes one of the page size.  The
-     * descriptor stays the caller's; the memory stays until it is unmapped here, whatever becomes
-     * of the process that made it.  -EXDEV if it is another device's: of the SIMT layer, whose
-     * memfds called gpu:N are device N's, and all others the first one's.  -EINVAL if it is
-     * anything else or smaller, which harms nobody; it may take some milliseconds, also beside a
-     * kernel.
+     * caller keeps the descriptor; the memory stays until it is unmapped here, even if the process
+     * that made it ends.  -EXDEV if it belongs to another device; on the SIMT layer a memfd named
+     * gpu:N belongs to device N, and any other to the first one.  -EINVAL, without harm, if it is
+     * anything else or smaller.  May take some milliseconds, also while a kernel runs.
      */
     int (*import_memory)(struct wharf_epoch *epoch, int fd, size_t nbytes, uint64_t *ret_address);
     /* No kernel may be there.  nbytes as before. */
@@ -171,16 +170,15 @@ struct wharf_epoch_ops {
      * block.  It sets the queue's state; 0 also if a kernel was there.
      */
     int (*start)(struct wharf_epoch *epoch);
-    /* Blocks until the kernel started last has left; 0 at once if there is none.  What it wrote
-     * is there then.  -EIO if it ended by a fault.  With per_batch it may return as soon as the
-     * kernel has done all: the next one may be started, and who unmaps memory waits for the rest.
-     */
+    /* Blocks until the last kernel has left; 0 at once if there is none.  Its writes are visible
+     * then. -EIO if it ended by a fault.  With per_batch it may return as soon as the kernel has
+     * finished its items: the next one may start, and unmapping memory waits for the rest. */
     int (*wait)(struct wharf_epoch *epoch);
 
-    /* Begins n_moves (at most WHARF_EPOCH_MAX_MOVES) copies.  -EAGAIN if
-     * WHARF_EPOCH_MAX_MOVE_CALLS calls are under way.  Copies go on beside a kernel. */
+    /* Starts n_moves (at most WHARF_EPOCH_MAX_MOVES) copies.  -EAGAIN while
+     * WHARF_EPOCH_MAX_MOVE_CALLS calls are unfinished.  Copies run beside a kernel. */
     int (*move)(struct wharf_epoch *epoch, const struct wharf_epoch_move *moves, uint32_t n_moves);
-    /* How many calls of move have been finished altogether; they finish in their order. */
+    /* The total number of finished calls of move; they finish in order. */
     int (*moved)(struct wharf_epoch *epoch, uint64_t *ret_n_calls);
 
     /* Another stay_us for kernels that are started from now on; no kernel may be there. */

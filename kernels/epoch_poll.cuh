@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * epoch_poll.cuh: the polling warp: the only one that looks at what the host writes meanwhile, and
- * the only one that decides when the kernel leaves.  models/epoch.pml has its steps of leaving.
+ * epoch_poll.cuh: the polling warp.
+ *
+ * It alone polls the words that the host writes, publishes items to the other warps, and decides
+ * when the kernel leaves.  models/epoch.pml has its steps of leaving; the invariant is that no
+ * published item is left behind without a kernel or an OUT state that makes the core wake the
+ * worker.
  */
 #ifndef WHARF_KERNELS_EPOCH_POLL_CUH
 #define WHARF_KERNELS_EPOCH_POLL_CUH
@@ -13,45 +17,46 @@ namespace wharf
 
 /* Items of a group: a quad a lane. */
 constexpr uint32_t ITEMS_AT_ONCE = 8;
-/* Groups whose loads are on their way together. */
+/* Groups whose loads are in flight together. */
 constexpr unsigned GROUPS_AT_ONCE = 4;
-/* So many times as many between two looks at the other words. */
+/* How many times that is done between two looks at the other words. */
 constexpr unsigned TAKES_AT_ONCE = 4;
-/* Items that come with a look, a quad a lane; the lanes from 28 on have the look's words.  While
- * items come one by one fewer do: each quad is a request of its own. */
+/* Items that one look loads, a quad a lane; lanes from 28 on load the other words.  While items
+ * arrive singly a look loads fewer, because each quad is a request of its own. */
 constexpr uint32_t ITEMS_IN_LOOK = 7;
 constexpr uint32_t ITEMS_IN_IDLE_LOOK = 2;
-/* The host hears so often that somebody polls. */
+/* How often `beat` tells the host that the kernel polls. */
 constexpr uint32_t BEAT_NS = 100000;
 
-/* What one look shows; the same in all lanes. */
+/* The result of one look; the same in all lanes, except `quad`. */
 struct poll_look {
     uint32_t tail, cancel_tail;
     uint32_t quit, park;
-    uint32_t n_done;  /* completions in the ring of that name */
-    uint32_t n_ended; /* items that are completed, to be moved, or were none */
-    /* Not the same: lane 4i + k has quad k of the i-th next item, if that is there. */
+    uint32_t n_done;  /* completions in the ring `done` */
+    uint32_t n_ended; /* items that are completed, to be moved, or skipped */
+    /* Lane 4i + k has quad k of the i-th next item, if it is published. */
     u32x4 quad;
 };
 
 struct poller {
     uint32_t head, cancel_head; /* taken */
-    uint32_t n_passed;          /* of these, WHARF_WORK_PASS */
+    uint32_t n_passed;          /* of the taken items: WHARF_WORK_PASS */
     uint32_t n_tasks;           /* published */
     uint32_t width;             /* items in the next look */
     uint32_t n_beats;
     uint32_t start_ns, active_ns, beat_ns;
     bool stopped; /* takes no more */
     bool has_looked;
-    uint32_t n_there; /* items, and how many of them are for the kernel of blocks at most */
+    uint32_t n_there; /* unfinished items, and the limit for the kernel of blocks */
     uint32_t n_few;
-    /* It has added to the number of completions, and not waited for that. */
+    /* It has added to the number of completions without waiting for the result. */
     bool noops_unordered;
-    uint32_t batch_end; /* with per_batch: where the first look ended, and so does what is taken */
-    uint32_t many_ns;   /* when there was last work for the kernel for many items */
+    uint32_t
+        batch_end; /* with per_batch: the tail in the first look, beyond which nothing is taken */
+    uint32_t many_ns; /* when there was last enough work for the kernel for many items */
 };
 
-/* collective.  Three words and the next items, on their way at the same time. */
+/* collective.  Loads three words and the next items, all in flight at the same time. */
 WHARF_DEVICE poll_look poll_words(const epoch_params &p, const poller &own)
 {
     uint32_t lane = lane_id();
@@ -83,14 +88,14 @@ WHARF_DEVICE uint32_t poll_time()
     return from_lane<0>((uint32_t)time_ns());
 }
 
-/* collective.  Lets the other warps know how many tasks there are, and how they leave. */
+/* collective.  Tells the other warps the number of tasks, and how to leave. */
 WHARF_DEVICE void tell_warps(const epoch_params &p, const poller &own, leaving_how leaving)
 {
     if (lane_id() == 0)
         store_shared_by_device(pair_at(&p.control->n_tasks), pair_of(own.n_tasks, leaving));
 }
 
-/* collective.  Writes the state word, and what the host may know of the queues before it. */
+/* collective.  Writes the state word. */
 WHARF_DEVICE void tell_state(const epoch_params &p, wharf_work_state state)
 {
     if (lane_id() == 0)
@@ -102,7 +107,7 @@ WHARF_DEVICE void take_cancels(const epoch_params &p, poller &own, uint32_t canc
 {
     uint32_t n = cancel_tail - own.cancel_head;
     n = n < 32 ? n : 32;
-    fence_system(); /* the load of the tail, before those of the cancels */
+    fence_system(); /* orders the load of the tail before those of the cancels */
     if (lane_id() < n) {
         const wharf_work_cancel *from =
             &p.queue.core->cancels[(own.cancel_head + lane_id()) & (WHARF_WORK_N_CANCELS - 1)];
@@ -110,7 +115,7 @@ WHARF_DEVICE void take_cancels(const epoch_params &p, poller &own, uint32_t canc
         uint32_t slot = (uint32_t)word & (p.queue.n_entries - 1);
         store_shared_by_device(&p.slots[slot].cancelled, word);
     }
-    fence_system(); /* those loads, before the store that frees their places */
+    fence_system(); /* orders those loads before the store that frees their places */
     syncwarp();
     own.cancel_head += n;
     if (lane_id() == 0)
@@ -154,7 +159,7 @@ WHARF_DEVICE void publish_tasks(const epoch_params &p, poller &own, uint32_t ind
     own.n_tasks += total;
 }
 
-/* What the polling warp has to know of an item; the same in its four lanes. */
+/* The members of an item that the polling warp needs; the same in its four lanes. */
 struct item_facts {
     uint32_t src_nbytes, dst_nbytes, attempt, codec, flags, opcode;
 };
@@ -170,9 +175,9 @@ WHARF_DEVICE item_facts facts_of(const u32x4 &quad)
 }
 
 /*
- * collective.  Puts n items into their slots, of which lane 4i + k has item i's quad k, the first
- * of which has number `index`; but what passes a place by, whose slot may be that of an item under
- * way.  Returns in lane 4i how many tasks they become.
+ * collective.  Stores n items into their slots; lane 4i + k has quad k of item i, and the first
+ * item has number `index`.  Does not store WHARF_WORK_PASS, whose slot may belong to a running
+ * item.  Returns in lane 4i the number of item i's tasks.
  */
 WHARF_DEVICE uint32_t place_group(const epoch_params &p, poller &own, uint32_t index, uint32_t n,
                                   const u32x4 &quad, const item_facts &facts, uint32_t now)
@@ -194,11 +199,11 @@ WHARF_DEVICE uint32_t place_group(const epoch_params &p, poller &own, uint32_t i
 
 /* ---- which of the two kernels ---------------------------------------------------------------- */
 
-/* Of items that are copied, which a block's other warps do not help with, so many fewer are for the
- * kernel of blocks. */
+/* A block's other warps do not help with copied items, so the kernel of blocks takes this many
+ * times fewer of them. */
 constexpr uint32_t FEWER_COPIES = 8;
 
-/* One lane.  Whether the kernel for few items can have this one. */
+/* One lane.  Whether the kernel for few items can take this item. */
 WHARF_DEVICE bool is_for_blocks(const poller &own, const item_facts &facts)
 {
     bool copy = is_copy(facts.opcode, facts.codec, facts.flags, facts.src_nbytes, facts.dst_nbytes);
@@ -208,7 +213,7 @@ WHARF_DEVICE bool is_for_blocks(const poller &own, const item_facts &facts)
     return !is_decode(facts.opcode) || (fewer && few);
 }
 
-/* collective.  How many of n items that came with a look this kernel takes. */
+/* collective.  How many of the n items of a look this kernel takes. */
 WHARF_DEVICE uint32_t n_for_us(const epoch_params &p, poller &own, const item_facts &facts,
                                uint32_t n, uint32_t now)
 {
@@ -222,15 +227,15 @@ WHARF_DEVICE uint32_t n_for_us(const epoch_params &p, poller &own, const item_fa
     return first_lane(misfits) / 4;
 }
 
-/* collective.  Looks at how much there is to do, and stops if that is for the other kernel.  One
- * for a batch ends soon in any case. */
+/* collective.  Compares the number of unfinished items with the limits of both kernels, and stops
+ * if the other one should run.  A kernel for one batch ends soon in any case. */
 WHARF_DEVICE void compare_kernels(const epoch_params &p, poller &own, const poll_look &look,
                                   uint32_t now)
 {
     uint32_t n = look.tail - look.n_ended;
     if (!p.n_few)
         return;
-    /* Apart, so that a number between the two is for either. */
+    /* Hysteresis: a number between the two limits suits either kernel. */
     uint32_t n_few = p.by_blocks ? p.n_few : p.n_few / 2;
     own.n_there = n;
     own.n_few = n_few;
@@ -240,7 +245,7 @@ WHARF_DEVICE void compare_kernels(const epoch_params &p, poller &own, const poll
     own.stopped |= n > 0 && !p.per_batch && p.by_blocks == is_many;
 }
 
-/* collective.  Before a state that says that the kernel goes: which is to come. */
+/* collective.  Before a state by which the kernel leaves: names the next kernel. */
 WHARF_DEVICE void tell_kind(const epoch_params &p, const poller &own, uint32_t now)
 {
     uint32_t kind = now - own.many_ns < FEW_FOR_NS ? WHARF_WORK_FOR_MANY : WHARF_WORK_FOR_FEW;
@@ -255,7 +260,7 @@ WHARF_DEVICE uint32_t at_most(uint32_t n, uint32_t most)
     return n < most ? n : most;
 }
 
-/* collective.  Takes up to GROUPS_AT_ONCE groups of items of those before `tail`. */
+/* collective.  Takes up to GROUPS_AT_ONCE groups of the items before `tail`. */
 WHARF_DEVICE void take_items(const epoch_params &p, poller &own, uint32_t tail, uint32_t now)
 {
     uint32_t n = at_most(tail - own.head, GROUPS_AT_ONCE * ITEMS_AT_ONCE);
@@ -289,8 +294,8 @@ WHARF_DEVICE void take_items(const epoch_params &p, poller &own, uint32_t tail, 
         store_shared_with_host(&p.queue.kernel->head, own.head);
 }
 
-/* collective.  How many of the items in a look are there whole, of those before its tail: by
- * their tags, since their loads may have been answered before that of the tail. */
+/* collective.  How many items of a look, before its tail, are complete.  The tags decide, since the
+ * items' loads may have been answered before that of the tail. */
 WHARF_DEVICE uint32_t n_whole(const poller &own, const poll_look &look)
 {
     uint32_t lane = lane_id();
@@ -298,8 +303,8 @@ WHARF_DEVICE uint32_t n_whole(const poller &own, const poll_look &look)
     return at_most((ffs(ballot(missing)) - 1) / 4, look.tail - own.head);
 }
 
-/* collective.  Adds to the number of completions; what it was.  While nothing else is under way the
- * look at it is good still, and who adds need not wait for an answer. */
+/* collective.  Adds n to the number of completions, and returns the old number.  While nothing else
+ * runs, the look's number is still valid, so the addition need not be waited for. */
 WHARF_DEVICE uint32_t add_done(const epoch_params &p, poller &own, const poll_look &look,
                                uint32_t n)
 {
@@ -312,8 +317,8 @@ WHARF_DEVICE uint32_t add_done(const epoch_params &p, poller &own, const poll_lo
     return from_lane<0>(lane_id() == 0 ? atomic_add(&p.control->n_done, n) : 0);
 }
 
-/* collective.  Completes those of a look's items for whose four lanes `mine` is true, by the quads
- * of struct wharf_work_completion.  There is no output, hence no fence. */
+/* collective.  Completes the items of a look for whose four lanes `mine` is true, by the quads of
+ * struct wharf_work_completion.  There is no output, so no fence is needed. */
 WHARF_DEVICE void complete_noops(const epoch_params &p, poller &own, const poll_look &look,
                                  bool mine, const item_facts &facts)
 {
@@ -332,9 +337,9 @@ WHARF_DEVICE void complete_noops(const epoch_params &p, poller &own, const poll_
 }
 
 /*
- * collective.  Takes n items that came with a look: completes those without work, and publishes the
- * tasks of the others.  No fence to the system is between the look and their inputs: those are
- * loaded when the words of the look have come, past the caches.
+ * collective.  Takes n items of a look: completes those without work, and publishes the tasks of
+ * the others. No fence to the system is needed before the loads of their inputs: these start after
+ * the look's words have arrived, and bypass the caches.
  */
 WHARF_DEVICE void take_look(const epoch_params &p, poller &own, const poll_look &look, uint32_t n,
                             uint32_t now)
@@ -356,14 +361,14 @@ WHARF_DEVICE void take_look(const epoch_params &p, poller &own, const poll_look 
 }
 
 /*
- * collective.  Nothing is under way and nothing was seen: says so, and looks once more.  Returns
- * whether the kernel goes.
+ * collective.  Nothing runs and nothing was seen: stores LEAVING, and looks once more.  Returns
+ * whether the kernel leaves.
  */
 WHARF_DEVICE bool leave_if_still_idle(const epoch_params &p, const poller &own)
 {
     tell_state(p, WHARF_WORK_LEAVING);
-    /* Orders the store of LEAVING before the loads of the tails: the core orders its stores of
-     * the tails before its load of the state, so one of us sees what the other did. */
+    /* Orders the store of LEAVING before the loads of the tails.  The core orders its stores of the
+     * tails before its load of the state; so at least one side sees the other's store. */
     fence_system_total();
     syncwarp();
     poll_look look = poll_words(p, own);
@@ -382,7 +387,7 @@ WHARF_DEVICE void beat(const epoch_params &p, poller &own, uint32_t now)
         store_shared_with_host(&p.queue.kernel->beat, own.n_beats);
 }
 
-/* collective.  Takes what a look showed; whether there was anything. */
+/* collective.  Takes the cancels and items of a look.  Returns whether there were any. */
 WHARF_DEVICE bool take_some(const epoch_params &p, poller &own, const poll_look &look, uint32_t now)
 {
     bool some = false;
@@ -393,13 +398,13 @@ WHARF_DEVICE bool take_some(const epoch_params &p, poller &own, const poll_look 
     uint32_t n = own.stopped ? 0 : n_whole(own, look);
     if (n) {
         take_look(p, own, look, n, now);
-        /* The next look will do for what is left, or not yet there. */
+        /* The next look covers the rest, and items that are not complete yet. */
         if (n < own.width || look.tail - own.head < ITEMS_IN_LOOK)
             return true;
         some = true;
     }
     if (look.tail != own.head && !own.stopped && !p.by_blocks) {
-        fence_system(); /* the load of the tail, before those of the items */
+        fence_system(); /* orders the load of the tail before those of the items */
         for (unsigned i = 0; i < TAKES_AT_ONCE && look.tail != own.head; i++)
             take_items(p, own, look.tail, now);
         some = true;
@@ -408,7 +413,7 @@ WHARF_DEVICE bool take_some(const epoch_params &p, poller &own, const poll_look 
 }
 
 /*
- * collective.  Nothing is under way.  Returns whether the kernel goes, and the state says so.
+ * collective.  Nothing runs.  Returns whether the kernel leaves; then the state says so.
  */
 WHARF_DEVICE bool decide(const epoch_params &p, const poller &own, uint32_t now)
 {
@@ -423,7 +428,7 @@ WHARF_DEVICE bool decide(const epoch_params &p, const poller &own, uint32_t now)
     return true;
 }
 
-/* collective.  Whether the kernel has been there for long enough. */
+/* collective.  Whether the kernel's stay, or its batch, has ended. */
 WHARF_DEVICE bool stay_is_over(const epoch_params &p, const poller &own, uint32_t now)
 {
     if (p.per_batch)
@@ -431,8 +436,8 @@ WHARF_DEVICE bool stay_is_over(const epoch_params &p, const poller &own, uint32_
     return p.stay_ns && now - own.start_ns >= p.stay_ns;
 }
 
-/* collective.  Turns of looking, taking and deciding; how the kernel leaves.  A turn takes as long
- * as the look at the host's words: about a microsecond. */
+/* collective.  The loop of looking, taking and deciding; returns how the kernel leaves.  A turn
+ * takes as long as loading the host's words: about a microsecond. */
 WHARF_DEVICE leaving_how poll_until_done(const epoch_params &p, poller &own)
 {
     for (;;) {
@@ -457,13 +462,13 @@ WHARF_DEVICE leaving_how poll_until_done(const epoch_params &p, poller &own)
             tell_warps(p, own, LEAVING_WHEN_DONE);
         if (lane_id() == 0)
             pause_poll();
-        /* A loop that ended with a lane's own branch would be one at which lanes part, for the
-         * compiler: KERNELS.md, rule 9. */
+        /* Without this the loop would end with one lane's branch, at which the compiler assumes
+         * that lanes part: KERNELS.md, rule 9. */
         syncwarp();
     }
 }
 
-/* collective.  Cancels all that may be under way, so that no decode keeps a kernel that quits. */
+/* collective.  Cancels all items that may run, so that no decode delays a kernel that quits. */
 WHARF_DEVICE void cancel_all(const epoch_params &p)
 {
     for (uint32_t base = 0; base < p.queue.n_entries; base += 32) {
@@ -480,7 +485,7 @@ WHARF_DEVICE void poll(const epoch_params &p)
     poller own = {};
     own.head = p.control->head;
     own.cancel_head = p.control->cancel_head;
-    /* All that was taken before has ended, or no kernel would have left. */
+    /* All items taken before have ended, or the last kernel would not have left. */
     own.n_passed = own.head - p.control->n_done - p.control->n_to_move;
     own.n_tasks = p.control->n_tasks;
     own.start_ns = own.active_ns = own.beat_ns = now;

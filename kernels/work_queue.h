@@ -2,10 +2,10 @@
 /*
  * work_queue.h: the memory between the core and an epoch kernel; C and C++, host and device.
  *
- * The core makes it, one for each worker process and never used again after that one's death:
- * a memfd of wharf_work_queue_nbytes(n_entries) zeroed bytes.  The worker maps it too and makes it
- * reachable for the kernel, which polls it: so the core's stores are the hand-over, and no
- * process stands between.  work_queue_ops.h has both host sides' steps.
+ * The core creates it for each worker process, and never reuses it: a memfd of
+ * wharf_work_queue_nbytes(n_entries) zeroed bytes.  The worker maps it too, and registers it for
+ * the kernel, which polls it.  So the core's stores hand items over, without a process in between.
+ * work_queue_ops.h has the steps of both host sides.
  *
  *        0   struct wharf_work_core      tails and the ring of cancels       the core writes
  *     1024   struct wharf_work_kernel     state, head, beat                   the kernel writes
@@ -19,54 +19,55 @@
  * A resident kernel writes the words marked so; between two kernels the worker writes `state`, and
  * only it starts kernels, so each word has one writer at any time.
  *
- * INDICES are free-running 32-bit counters that wrap; the entry of index i is number i mod
- * n_entries, a power of two.  Items end in any order.  The core may use the place of item i
- * again when it has item i's completion, from whichever of its two rings; so there are never
- * more than n_entries items under way, and no ring of completions can overflow.
+ * INDICES are free-running 32-bit counters that wrap; index i has entry i mod n_entries, a power of
+ * two.  Items end in any order.  The core may reuse the place of item i when it has item i's
+ * completion, from either of its two rings.  So at most n_entries items run, and no ring of
+ * completions can overflow.
  *
- * PLACES ARE PASSED BY.  An item that takes long must not keep all that come behind it waiting when
- * the indices have come round to its place.  So the core can give an index to nothing: PASS, of
- * which the kernel touches no slot, makes no task and writes no completion.  It stands in the place
- * of the item that is under way, whose slot on the device stays as it is.  It may be written there
- * when the kernel's `head` says that the item was taken, and changes its opcode and its tags alone,
- * for the worker, which looks up there where to move its output.  Or it stands in a free place, for
- * items that want some in a row.  No item is passed by more than WHARF_WORK_MOST_PASSED indices
- * later: the words by which a kernel's warps find slots have 26 bits of an index.
+ * SKIPPED PLACES.  When the indices wrap around, a long item must not block the items behind its
+ * place. So the core can give an index to an empty entry, PASS: the kernel touches no slot, makes
+ * no task and writes no completion for it.  PASS can replace an item that still runs, whose slot on
+ * the device is unaffected.  The core may write it there once the kernel's `head` says that the
+ * item was taken.  It changes only the opcode and the tags, because the worker looks up there where
+ * to move the item's output. PASS can also fill a free place, for items that need consecutive
+ * places.  No item is skipped more than WHARF_WORK_MOST_PASSED indices later, because the words by
+ * which a kernel's warps find slots have 26 bits of an index.
  *
- * ITEMS, core to kernel: stores of the item, then tail (release).  A kernel that has loaded the
- * tail (acquire, system scope) loads the item, once, into its own memory.  Or it does not wait for
- * the tail first: the last word of each of an item's four quads of 16 bytes is a tag, the item's
- * index + 1, and is stored after the quad's other words.  A kernel loads the tail and the quads
- * that may be next at the same time, each quad by one access of 16 bytes, and an item whose four
- * tags are right, and which the tail covers, is there whole.  What was in its place has other tags:
- * zeros at first, then those of the items n_entries and more before it.
+ * ITEMS, core to kernel: the core stores the item, then the tail (release).  A kernel that has
+ * loaded the tail (acquire, system scope) loads the item once, into its own memory.  It can also
+ * avoid waiting for the tail.  The last word of each of an item's four quads of 16 bytes is a tag,
+ * the item's index + 1, which is stored after the quad's other words.  The kernel loads the tail
+ * and the next quads at the same time, each quad by one access of 16 bytes.  An item whose four
+ * tags are right, and which the tail covers, is complete.  Earlier contents of its place have other
+ * tags: zeros at first, then those of the items n_entries or more before it.
  *
- * COMPLETIONS, in three rings of the same kind: number c stands at place c mod n_entries, and the
- * last word of each of its four quads is its serial, c + 1.  The kernel stores all that it speaks
- * of, fences to the system, and stores the quads, each by one access, in no order.  The reader
- * waits until all four serials are the ones that it expects next (acquire), so there is no tail:
- * many warps complete at once.  It trusts nothing that it reads (wharf_work_completion_good).
+ * COMPLETIONS use three rings of the same kind.  Number c is at place c mod n_entries, and the last
+ * word of each of its four quads is its serial, c + 1.  The kernel stores everything that the
+ * completion refers to, fences to the system, and stores the quads, each by one access, in any
+ * order.  The reader waits until all four serials have the next number (acquire).  So there is no
+ * tail, and many warps complete at once.  The reader checks everything that it reads
+ * (wharf_work_completion_good).
  *
- * WHY A QUAD IS WHOLE.  It is aligned, and hence within a line of the cache.  Across PCIe an access
- * of 16 bytes by one lane is within one request, read or write.  An x86 processor answers a read
- * from the line as it is at one moment; processors keep the order of their stores, so a line that
- * has the tag has what was stored before it.  A write is put into the line at once; and were it
- * not, PCIe lets others see a write's words in the order of their addresses, the serial last.  An
- * x86 processor's loads keep their order as well.  Nothing promises the same of other processors:
- * there the tags are not to be used as they are here, see n_whole in epoch_poll.cuh.
+ * WHY A QUAD IS WHOLE.  It is aligned, and hence within one cache line.  Across PCIe, one lane's
+ * access of 16 bytes is within one request, read or write.  An x86 processor answers a read from
+ * the line as it is at one moment.  Processors keep the order of their stores, so a line with the
+ * tag has everything that was stored before it.  A write enters the line at once; even if it did
+ * not, PCIe shows a write's words in the order of their addresses, the serial last.  An x86
+ * processor also keeps the order of its loads.  Other processors do not guarantee this: there the
+ * tags must not be used this way; see n_whole in epoch_poll.cuh.
  *
- * ADDRESSES in items are the device's own.  The worker tells the core the device address of each
- * region when it has mapped and registered it (for the whole region one contiguous range), and
- * the core adds the offset, after its check against the region's size.  No kernel looks up
- * anything in a table, and an address is good for as long as the worker lives.
+ * ADDRESSES in items are device addresses.  The worker reports the device address of each region
+ * after it has mapped and registered it (one contiguous range).  The core checks an offset against
+ * the region's size and adds it.  So kernels need no table, and an address is valid as long as the
+ * worker lives.
  *
- * STATE and wake-ups.  The core publishes items or cancels, fences, loads `state` and wakes the
- * worker unless it is RUNNING.  A kernel that has nothing to do stores LEAVING, fences, loads the
- * tails again, and goes on if something is there (RUNNING), else goes (OUT): then the core's next
- * publication wakes the worker, which starts a kernel.  A kernel that goes though there is or may
- * be more (parked, or its longest stay is over) stores OUT_MORE, and the worker looks after that by
- * itself.  models/epoch.pml shows that nothing is overlooked,
- * and models/places.pml that passing places by is right.
+ * STATE and wake-ups.  The core publishes items or cancels, fences, loads `state`, and wakes the
+ * worker unless it is RUNNING.  An idle kernel stores LEAVING, fences, and loads the tails again.
+ * If something is there it stays (RUNNING), else it leaves (OUT); then the core's next publication
+ * wakes the worker, which starts a kernel.  A kernel that leaves although there may be more work
+ * (parked, or its longest stay has ended) stores OUT_MORE; then the worker acts without a wake-up.
+ * models/epoch.pml shows that nothing is overlooked, models/places.pml that skipping places is
+ * correct.
  */
 #ifndef WHARF_KERNELS_WORK_QUEUE_H
 #define WHARF_KERNELS_WORK_QUEUE_H
@@ -84,49 +85,48 @@ extern "C" {
 #define WHARF_WORK_MAX_ENTRIES 65536u
 #define WHARF_WORK_ITEMS_OFFSET 4096u
 #define WHARF_WORK_ENTRY_NBYTES 64u
-/* From an item's index on to the last one that passes it by. */
+/* The most indices after an item's own at which it is skipped. */
 #define WHARF_WORK_MOST_PASSED (1u << 24)
-/* Cancels under way; a power of two. */
+/* Unread cancels at a time; a power of two. */
 #define WHARF_WORK_N_CANCELS 64u
 
 enum wharf_work_opcode {
     WHARF_WORK_NOOP = 0, /* completed with WHARF_OK; touches no memory */
     WHARF_WORK_DECODE = 1,
-    /* For tests of what happens then, and NOOPs unless the kernel was made for them: a store to
-     * memory that is not there, which ends the worker; and a warp that never comes back. */
+    /* For tests, and NOOPs unless the kernel was made for them: a store to unmapped memory, which
+     * ends the worker; and a warp that never returns. */
     WHARF_WORK_FAULT = 2,
     WHARF_WORK_HANG = 3,
     WHARF_WORK_DECODE_PART = 4, /* a part of a chunk: work_parts.h */
-    WHARF_WORK_PASS = 5,        /* no item: an index whose place is another one's, see above */
-    /* DECODE of a chunk of any size that decoders take, whose input is copied to, and whose output
-     * is built in, `staging`: device memory of wharf_work_large_nbytes bytes, aligned to 256. */
+    WHARF_WORK_PASS = 5,        /* no item: a skipped place, see above */
+    /* DECODE of a chunk of any size that decoders accept.  Its input is copied to, and its output
+     * built in, `staging`: device memory of wharf_work_large_nbytes bytes, aligned to 256. */
     WHARF_WORK_DECODE_LARGE = 6,
 };
 
-/* Where an item's output is built, and who takes it to its destination. */
+/* Where an item's output is built, and how it reaches its destination. */
 enum wharf_work_output {
-    /* dst is memory of the host: built in the kernel's own memory and stored from there. */
+    /* dst is host memory: built in the kernel's own memory, and stored from there. */
     WHARF_WORK_TO_HOST = 0,
-    /* dst is device memory, an importer's for example: built in place. */
+    /* dst is device memory, such as imported memory: built in place. */
     WHARF_WORK_TO_DEVICE = 1,
-    /* dst is memory of the host: built in `staging` (device memory of dst_nbytes, given by the
-     * core); the worker's copy engine takes it to dst and the worker completes it.  What fails
-     * or is cancelled before is completed by the kernel. */
+    /* dst is host memory: built in `staging` (device memory of dst_nbytes, given by the core).  The
+     * copy engine moves it to dst, and the worker completes the item.  The kernel completes items
+     * that fail or are cancelled before. */
     WHARF_WORK_TO_STAGING = 2,
 };
 
 struct wharf_work_item {
-    uint64_t src;        /* device's addresses, any alignment */
-    uint32_t src_nbytes; /* at most the kernel's largest chunk, see epoch.h: larger ones are */
-    uint32_t tag_0;      /* answered with BAD_REQUEST, REQUEST_SIZE; so are larger dst_nbytes, and
-                            parts that need or give more than that; of DECODE_LARGE, what is larger
-                            than decoders take */
+    uint64_t src;        /* device addresses, any alignment */
+    uint32_t src_nbytes; /* at most the kernel's largest chunk, see epoch.h; larger ones end with */
+    uint32_t tag_0;      /* BAD_REQUEST, REQUEST_SIZE; so do larger dst_nbytes, parts that need or
+                            give more, and for DECODE_LARGE sizes beyond the decoders' limits */
     uint64_t dst;
     uint32_t dst_nbytes;
     uint32_t tag_1;
     /* With TO_STAGING and DECODE_LARGE; with DECODE_PART, WHARF_WORK_PART; else 0. */
     uint64_t staging;
-    uint32_t attempt; /* any number but 0; another one each time that a job is tried again */
+    uint32_t attempt; /* not 0; differs each time that a job is retried */
     uint32_t tag_2;
     uint32_t checksum; /* with WHARF_JOB_CHECKSUM */
     uint16_t codec;    /* enum wharf_codec */
@@ -140,24 +140,24 @@ struct wharf_work_item {
 struct wharf_work_completion {
     uint32_t item;       /* index of the item */
     uint32_t attempt;    /* the item's */
-    uint32_t bit_offset; /* as in struct wharf_outcome, and so are the next four */
+    uint32_t bit_offset; /* as in struct wharf_outcome, like the next four */
     uint32_t serial_0;   /* this completion's number + 1 */
     uint32_t in_nbytes;
     uint32_t out_nbytes;
     uint16_t result;
     uint16_t reason;
     uint32_t serial_1; /* likewise */
-    uint32_t epoch;    /* of the kernel that did it */
-    uint32_t wait_ns;  /* from when the kernel took the item until a warp began with it */
-    uint32_t fetch_ns; /* bringing the input into the device's memory */
+    uint32_t epoch;    /* of the kernel that completed it */
+    uint32_t wait_ns;  /* from taking the item until a warp started it */
+    uint32_t fetch_ns; /* copying the input into device memory */
     uint32_t serial_2;
     uint32_t decode_ns;
-    uint32_t move_ns; /* taking the output to the host */
-    uint32_t part; /* of DECODE_PART, as struct wharf_work_part has it, as bit_offset is; else 0 */
+    uint32_t move_ns; /* moving the output to the host */
+    uint32_t part;    /* of DECODE_PART, like bit_offset then: see struct wharf_work_part; else 0 */
     uint32_t serial_3;
 };
 
-/* An item that need not be done any more. */
+/* An item to cancel. */
 struct wharf_work_cancel {
     uint32_t item;
     uint32_t attempt;
@@ -165,7 +165,7 @@ struct wharf_work_cancel {
 
 /*
  * Words of different writers, and words that different readers wait for, are 128 bytes apart.
- * A kernel's look at the two tails is one load of 8 bytes.
+ * A kernel loads both tails with one access of 8 bytes.
  */
 struct wharf_work_core {
     uint32_t tail;        /* items published */
@@ -178,31 +178,31 @@ struct wharf_work_core {
 struct wharf_work_kernel {
     uint32_t state; /* WHARF_WORK_STATE(epoch, enum wharf_work_state) */
     uint8_t pad_1[124];
-    uint32_t head;        /* items taken; for reports, and for a kernel that follows */
-    uint32_t cancel_head; /* cancels taken: their places are free again */
-    uint32_t beat;        /* changes at least every millisecond while a kernel is there */
-    uint32_t kind;        /* enum wharf_work_kind: which kernel is to follow; for the worker */
+    uint32_t head;        /* items taken; for reports, and for the next kernel */
+    uint32_t cancel_head; /* cancels taken, whose places are free again */
+    uint32_t beat;        /* changes at least every millisecond while a kernel runs */
+    uint32_t kind;        /* enum wharf_work_kind: the next kernel, for the worker */
     uint8_t pad_2[880];
 };
 
 struct wharf_work_worker {
-    uint32_t quit; /* not 0: the kernel ends at once; of items under way nothing is promised */
-    uint32_t park; /* not 0: the kernel takes nothing more, ends what it has and leaves */
+    uint32_t quit; /* not 0: the kernel ends at once; running items may get no completion */
+    uint32_t park; /* not 0: the kernel takes nothing more, finishes its items and leaves */
     uint8_t pad_1[1016];
 };
 
-/* Of two kernels, where there are two. */
+/* The two kernels, if there are two. */
 enum wharf_work_kind {
-    WHARF_WORK_FOR_FEW = 0,  /* one whose blocks decode an item each */
-    WHARF_WORK_FOR_MANY = 1, /* one whose warps do */
+    WHARF_WORK_FOR_FEW = 0,  /* each block decodes an item */
+    WHARF_WORK_FOR_MANY = 1, /* each warp decodes an item */
 };
 
 /* In the low bits of the state word; the rest counts kernels.  Fresh memory says OUT. */
 enum wharf_work_state {
-    WHARF_WORK_OUT = 0,      /* no kernel, and nothing was left undone */
-    WHARF_WORK_RUNNING = 1,  /* a kernel is there, or on its way: it will look at the tails */
-    WHARF_WORK_LEAVING = 2,  /* it looks for the last time, perhaps */
-    WHARF_WORK_OUT_MORE = 3, /* no kernel, and perhaps something to do */
+    WHARF_WORK_OUT = 0,      /* no kernel, and no work */
+    WHARF_WORK_RUNNING = 1,  /* a kernel runs or is about to: it will load the tails */
+    WHARF_WORK_LEAVING = 2,  /* it loads the tails perhaps for the last time */
+    WHARF_WORK_OUT_MORE = 3, /* no kernel, and perhaps work */
 };
 #define WHARF_WORK_STATE(epoch, state) ((uint32_t)(epoch) << 2 | (uint32_t)(state))
 #define WHARF_WORK_STATE_OF(word) ((word)&3u)
@@ -268,7 +268,7 @@ WHARF_WORK_SIZE(wharf_work_worker, 1024);
 #undef WHARF_WORK_AT
 #undef WHARF_WORK_SIZE
 
-/* ---- where things are ---------------------------------------------------------------------- */
+/* ---- positions and sizes ------------------------------------------------------------------- */
 
 static inline int wharf_work_entries_good(uint32_t n_entries)
 {
@@ -281,19 +281,19 @@ static inline size_t wharf_work_queue_nbytes(uint32_t n_entries)
     return WHARF_WORK_ITEMS_OFFSET + (size_t)4 * n_entries * WHARF_WORK_ENTRY_NBYTES;
 }
 
-/* What a copy of so many bytes, aligned as the original is, takes. */
+/* The size of a copy of nbytes with the original's alignment. */
 static inline uint64_t wharf_work_copy_nbytes(uint32_t nbytes)
 {
     return ((uint64_t)nbytes + 128 + 255) / 256 * 256;
 }
 
-/* The place of an item that is DECODE_LARGE: its input, then its output. */
+/* The size of a DECODE_LARGE item's place: its input, then its output. */
 static inline uint64_t wharf_work_large_nbytes(uint32_t src_nbytes, uint32_t dst_nbytes)
 {
     return wharf_work_copy_nbytes(src_nbytes) + wharf_work_copy_nbytes(dst_nbytes);
 }
 
-/* The pieces of a queue in one process's mapping of it, or by the device's addresses. */
+/* The parts of a queue, by the addresses of one process's mapping or of the device. */
 struct wharf_work_queue {
     struct wharf_work_core *core;
     struct wharf_work_kernel *kernel;
@@ -305,7 +305,7 @@ struct wharf_work_queue {
     uint32_t n_entries;
 };
 
-/* wharf_work_queue_at: the pieces of a queue at an address; n_entries is good. */
+/* wharf_work_queue_at: the parts of a queue at an address; n_entries is good. */
 static inline struct wharf_work_queue wharf_work_queue_at(void *memory, uint32_t n_entries)
 {
     char *at = (char *)memory;

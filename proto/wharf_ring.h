@@ -13,9 +13,8 @@
  *        1024  struct wharf_submission   n_entries of them: the submission queue (SQ)
  *   D  written by the daemon, sealed so that nobody else can ever map it for writing:
  *        0     struct wharf_ring_d       constants, sq_head, cq_tail, sq_wait, flags
- *        1024  struct wharf_completion   n_entries of them: the completion queue (CQ),
- * wharf_result.h then  uint32_t                  n_entries of them: marks, if FEATURE_MARKS is
- * agreed on
+ *        1024  struct wharf_completion   n_entries of them: the completion queue (CQ)
+ *        then  uint32_t                  n_entries of them: marks, with FEATURE_MARKS
  *
  * n_entries is a power of two, the same for both queues.  Indices are free-running 32-bit
  * counters that wrap; the entry of index i is number i mod n_entries.  At all times, as counters
@@ -23,11 +22,11 @@
  *
  *   cq_head <= cq_tail <= sq_head <= sq_tail <= cq_head + n_entries
  *
- * so every submission already has its completion's place when it is published.  Whoever sees
- * the other side break this chain ends the session.
+ * so every published submission has a place for its completion.  A side that sees the other one
+ * break this order ends the session.
  *
- * What is in shared memory can change at any time, whatever the rules say.  Do not point one of
- * these structures at it and read members from there: read words and entries once, into locals.
+ * Shared memory can change at any time, whatever the rules say.  Do not read members through a
+ * pointer to one of these structures in it: load words and entries once, into locals.
  */
 #ifndef WHARF_RING_H
 #define WHARF_RING_H
@@ -36,7 +35,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a submission asks for, and what a completion says. */
+/* The members of submissions and completions. */
 #include "wharf_job.h"
 #include "wharf_result.h"
 
@@ -51,7 +50,7 @@ extern "C" {
 
 #define WHARF_RING_MIN_ENTRIES 2u
 #define WHARF_RING_MAX_ENTRIES 32768u
-/* What clients ask for that are not told how many they need. */
+/* The default of clients. */
 #define WHARF_RING_DEFAULT_ENTRIES 256u
 /* Where the entries begin, in C and in D. */
 #define WHARF_RING_ENTRIES_OFFSET 1024u
@@ -72,8 +71,8 @@ struct wharf_ring_c {
 };
 
 struct wharf_ring_d {
-    /* These six do not change.  OpenQueueReply says the same; here they are for people and
-     * tools that look at the memory. */
+    /* These six never change.  OpenQueueReply has the same values; here they are for people and
+     * tools that inspect the memory. */
     uint32_t magic;     /* WHARF_RING_MAGIC */
     uint32_t layout;    /* WHARF_RING_LAYOUT */
     uint32_t n_entries; /* of either queue */
@@ -82,7 +81,7 @@ struct wharf_ring_d {
     uint64_t generation; /* the running daemon's random number, as in HelloReply */
     uint8_t pad_1[96];
     uint32_t sq_head;   /* submissions that the daemon has copied and accepted */
-    uint32_t sq_looked; /* a mark, below: of the submission that the daemon is looking at */
+    uint32_t sq_looked; /* a mark, below: the submission that the daemon is checking */
     uint8_t pad_2[120];
     uint32_t cq_tail; /* completions published; the client may sleep on it by futex */
     uint8_t pad_3[124];
@@ -93,21 +92,21 @@ struct wharf_ring_d {
 };
 
 enum wharf_ring_flag {
-    /* The daemon takes no more submissions from this session, finishes those that it took and
-     * then closes the connection.  What was not taken is the client's to replay. */
+    /* The daemon takes no more submissions from this session, finishes those that it took, and
+     * closes the connection.  The client resubmits the others. */
     WHARF_RING_DRAINING = 1 << 0,
-    /* There is no GPU for this session's jobs at present: all run on the CPU, but
-     * those for GPU memory, which wait. */
+    /* There is no GPU for this session's jobs at present: all run on the CPU, except those in GPU
+     * memory, which wait. */
     WHARF_RING_CPU_ONLY = 1 << 1,
-    /* The client has broken a rule: the session is over for good, and the arena that the daemon
-     * made for it is emptied.  Set before that, and never taken back. */
+    /* The client has broken a rule: the session has ended, and the pages of the arena that the
+     * daemon made for it are freed.  Set before that, and never cleared. */
     WHARF_RING_FORFEITED = 1 << 2,
 };
 
 /*
- * Wait words.  The low 32 bits are an index I of the other side's tail, the bits above say what
- * to do when that tail moves from a value at or before I to one after it: `wake me once the entry
- * of index I is there`.  0 in the upper half asks for nothing.  Unknown bits are ignored.
+ * Wait words.  The low 32 bits are an index I of the other side's tail.  The bits above say what to
+ * do when that tail moves from a value at or before I to one after it: `wake me once entry I is
+ * there`. 0 in the upper half requests nothing.  Unknown bits are ignored.
  */
 /* Send a packet of one byte on the control socket. */
 #define WHARF_WAIT_PACKET ((uint64_t)1 << 32)
@@ -115,11 +114,11 @@ enum wharf_ring_flag {
 #define WHARF_WAIT_FUTEX ((uint64_t)1 << 33)
 
 /*
- * Marks, where FEATURE_MARKS was agreed on: what a daemon that died had in its hands.  A mark is
- * one more than the index of a submission, 0: of none; the last index, to which that would give 0,
- * has the mark of the one that is half of all indices away, so never outstanding with it. sq_looked
- * has the one that is being taken and checked; behind the completions is a table of the jobs that
- * were begun, each somewhere in it. Marks of completed jobs stay.
+ * Marks, with FEATURE_MARKS: the submissions that a daemon worked on when it died.  A mark is the
+ * index of a submission plus one; 0 means none.  The last index would give 0; it has the mark of
+ * the index half the range away, which is never in flight at the same time.  sq_looked marks the
+ * submission that is being taken and checked.  The table after the completions marks started jobs,
+ * in any order.  Marks of completed jobs remain.
  */
 static inline uint32_t wharf_ring_mark_of(uint32_t index)
 {
@@ -131,7 +130,7 @@ enum wharf_opcode {
     WHARF_OP_NOOP = 1,   /* completes with OK */
     WHARF_OP_DECODE = 2, /* one chunk; with WHARF_JOB_COMPRESS it is compressed */
     WHARF_OP_BATCH = 3,  /* many chunks, by a table; likewise */
-    WHARF_OP_CANCEL = 4, /* this session's jobs in flight that have a given user_data */
+    WHARF_OP_CANCEL = 4, /* cancels this session's jobs in flight with a given user_data */
 };
 
 /* Region 0 is the session's arena; the client numbers others itself when it registers them. */
@@ -152,8 +151,8 @@ struct wharf_submission {
     uint8_t job_class;  /* enum wharf_class */
     uint16_t flags;     /* enum wharf_job_flag; of a batch, for each of its chunks */
     uint16_t codec;     /* enum wharf_codec */
-    uint16_t parameter; /* what the codec says; 0 for codecs that say nothing */
-    uint64_t user_data; /* comes back in the completion; the daemon makes nothing of it */
+    uint16_t parameter; /* as the codec defines; 0 for codecs without parameters */
+    uint64_t user_data; /* returned in the completion; the daemon does not interpret it */
     uint64_t src_offset;
     uint64_t src_nbytes;
     uint64_t dst_offset;
@@ -168,8 +167,8 @@ struct wharf_submission {
 };
 
 /*
- * One chunk of a batch.  Its lengths have 32 bits, so that two of them fill a cache line: a
- * chunk of 4 GiB is a job of its own.
+ * One chunk of a batch.  Its lengths have 32 bits, so that two of them fill a cache line; a chunk
+ * of 4 GiB has to be a job of its own.
  */
 struct wharf_chunk {
     uint64_t src_offset;
@@ -181,7 +180,7 @@ struct wharf_chunk {
     uint16_t dst_region;
 };
 
-/* What is shared is whole pages: the size of so many bytes, which leave room for one page more. */
+/* Rounds a size up to whole pages, as shared memory has; nbytes leaves room for one more page. */
 static inline uint64_t wharf_ring_whole_pages(uint64_t nbytes)
 {
     return (nbytes + WHARF_RING_PAGE_NBYTES - 1) & ~(uint64_t)(WHARF_RING_PAGE_NBYTES - 1);
