@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * activity.c: which sessions are watched, and the counts of active sessions and weights.
+ *
+ * A session is active while it is watched or has jobs, and for a while afterwards (the list
+ * `stale`), so that a short pause does not change the shares of others.
+ */
 #include "daemon/core/activity.h"
 
 #include "daemon/base/clock.h"

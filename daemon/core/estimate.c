@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * estimate.c: learns the cost of a unit of work.
+ *
+ * Two exponential averages: one rises quickly and falls slowly, so that estimates err on the high
+ * side; the other is the mean.  Both stay within fixed bounds.
+ */
 #include "daemon/core/estimate.h"
 
 #include <stdbool.h>
@@ -8,30 +14,29 @@
 #define CONSTANT_NS 1000u
 
 /*
- * Where learning begins and what it stays within, in nanoseconds per KiB.  1 GB/s is what Deflate
- * gives on ordinary data; no codec is faster than memory (32 GB/s), and the slowest thing that a
- * decoder does, building tables for hostile headers, costs about 100 ns for each byte.
+ * The initial cost and its bounds, in nanoseconds per KiB.  Deflate reaches 1 GB/s on ordinary
+ * data; no codec is faster than memory (32 GB/s); and the slowest work of a decoder, building
+ * tables for hostile headers, takes about 100 ns for each byte.
  */
 #define START_NS_PER_KIB 1024u
 #define LEAST_NS_PER_KIB 32u
 #define MOST_NS_PER_KIB (100u * 1024u)
 
 /*
- * A warp's: it may be a hundred times slower than a processor, and one that is played by the CPU
- * some thousand times.  Sizes of what it is given are below 2^30, so times fit 64 bits.
+ * For a warp, which may be a hundred times slower than a processor; one on the SIMT layer, some
+ * thousand times.  Sizes are below 2^30, so times fit 64 bits.
  */
 #define START_WARP_NS_PER_KIB (100u * 1024u)
 #define MOST_WARP_NS_PER_KIB (1000u * 1000u * 1000u)
 
-/* Encoders': 10 MB/s to begin with, which is a thorough one's, and the slowest ones' on the worst
- * data at most. */
+/* For encoders: initially 10 MB/s, as a thorough one has; at most the slowest on the worst data. */
 #define START_ENCODING_NS_PER_KIB (100u * 1024u)
 #define MOST_ENCODING_NS_PER_KIB (20u * 1000u * 1024u)
 
 /* Smaller samples tell more about the clock than about the codec. */
 #define LEAST_SAMPLE_NBYTES 4096u
 
-/* Of so many samples a mean is made, each of which counts as so many times the mean at most. */
+/* The mean is over about this many samples; each counts as at most MOST_TIMES times the mean. */
 #define MEAN_OF 16u
 #define MOST_TIMES 4u
 
@@ -111,8 +116,7 @@ void wharf_estimates_learn(struct wharf_estimates *estimates, uint32_t codec, ui
     uint32_t price =
         within(estimates, took_ns < (uint64_t)1 << 42 ? took_ns * 1024 / nbytes : UINT64_MAX);
     learn_mean(&estimates->mean_ns_per_kib[codec], price);
-    /* Up at once by half of what was missing, down slowly: estimates that are too low hurt others.
-     */
+    /* Up by half of the difference, down slowly: estimates that are too low hurt others. */
     uint32_t *learnt = &estimates->ns_per_kib[codec];
     if (price > *learnt)
         *learnt += (uint32_t)((price - *learnt + 1) / 2);

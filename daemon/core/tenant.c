@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tenant.c: tenants, their charges and their life.
+ *
+ * A tenant is found by name in a hash table.  It is idle when nothing is charged to it and nothing
+ * refers to it; the loop thread drops idle tenants later, a few at a time.  Until its debts, bans
+ * and suspensions are over it is kept, so that reconnecting sheds none of them.
+ */
 #include "daemon/core/tenant.h"
 
 #include <errno.h>

@@ -54,7 +54,7 @@ static uint64_t busy_since(const struct wharf_backend *base)
     const struct wharf_cpu_backend *backend = (const struct wharf_cpu_backend *)base;
     uint64_t earliest_ns = WHARF_NEVER;
 
-    /* One that is blocked is not missed while another one stands in for it. */
+    /* A blocked worker does not count while a spare worker replaces it. */
     bool is_missed = backend->core->workers.n_blocked >= backend->n_threads / 2;
 
     for (uint32_t i = 0; i < backend->n_threads; i++) {

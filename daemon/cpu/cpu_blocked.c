@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cpu_blocked.c: workers whom a client's memory keeps waiting.
+ * cpu_blocked.c: finds workers that are blocked in a client's memory, and replaces them.
  *
- * A page of clients' memory can take as long to come as its client likes: while it punches a hole
- * there, who touches it waits.  So can a file of a client's, up to file_timeout.  Such a worker is
- * blocked: another thread stands in for it, and its tenant's jobs are not begun for a while.  When
- * no spare worker is left, nobody waits long for a file any more (file_io.h).
+ * A page of a client's memory can take as long as the client likes: while the client punches a hole
+ * there, every access waits.  A client's file can block too, up to file_timeout.  A spare worker
+ * replaces a blocked one, and the tenant is suspended (suspend.h).  When no spare worker is left,
+ * waits for files are cut short (file_io.h).
+ *
+ * A worker counts as blocked when the kernel says twice in a row that its thread waits, and its
+ * system call is not one for a lock.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,11 +23,12 @@
 #include "daemon/cpu/cpu_state.h"
 #include "daemon/dispatch/suspend.h"
 
-/* How often workers that are busy are looked at, and those that did not look around since. */
+/* How often busy workers are checked, and how often those that did not poll the rings since. */
 #define LOOK_NS (10 * (uint64_t)WHARF_NS_PER_MS)
 #define LOOK_AGAIN_NS (2 * (uint64_t)WHARF_NS_PER_MS)
 
-/* One of the files about the worker's thread, as far as there is room; false: it cannot be read. */
+/* Reads a file of /proc about the worker's thread, as far as there is room; false: it cannot be
+ * read. */
 static bool read_file_of(const struct wharf_cpu_worker *worker, const char *name, char text[],
                          size_t text_nbytes)
 {
@@ -39,7 +43,7 @@ static bool read_file_of(const struct wharf_cpu_worker *worker, const char *name
     return true;
 }
 
-/* Whether the thread waits for something, and not for a processor. */
+/* Whether the thread waits, and not for a processor. */
 static bool waits(const struct wharf_cpu_worker *worker)
 {
     char text[64 + 1];
@@ -51,8 +55,8 @@ static bool waits(const struct wharf_cpu_worker *worker)
     return end && end[1] == ' ' && (end[2] == 'S' || end[2] == 'D');
 }
 
-/* Whether it is not a lock, or another thread, that it waits for.  The kernel says the number of
- * its system call, -1 if it is in none, or that it runs by now. */
+/* Whether it waits for something else than a lock or another thread.  The kernel reports its system
+ * call, -1 for a page fault, or that it runs now. */
 static bool waits_for_memory(const struct wharf_cpu_worker *worker)
 {
     char text[64 + 1];
@@ -64,8 +68,8 @@ static bool waits_for_memory(const struct wharf_cpu_worker *worker)
     return text[0] != 'r' && strtol(text, NULL, 10) != SYS_futex;
 }
 
-/* Who waits for helpers is blocked when one of these is.  Who waits for a file does so at a futex.
- */
+/* A worker that waits for helpers is blocked if one of them is.  A worker that waits for a file
+ * does so at a futex. */
 static bool is_kept_waiting(const struct wharf_cpu_worker *worker)
 {
     if (__atomic_load_n(&worker->waits_for_file, __ATOMIC_RELAXED))
@@ -83,7 +87,7 @@ static void stick(struct wharf_cpu_worker *worker, uint64_t now_ns)
     __atomic_store_n(&worker->is_blocked, true, __ATOMIC_RELAXED);
     worker->lease.is_blocked = true;
     core->workers.n_blocked++;
-    /* Nobody waits for it to look at the rings. */
+    /* It does not count as a worker that will poll the rings. */
     core->workers.n_short -= !worker->counts_long;
     core->workers.n_long += !worker->counts_long;
     core->workers.n_brief -= worker->counts_brief;
@@ -128,7 +132,7 @@ void wharf_cpu_end(struct wharf_cpu_worker *worker)
     core->workers.n_awake++;
 }
 
-/* Looks at one that is busy; returns when to look again. */
+/* Checks a busy worker; returns when to check again. */
 static uint64_t look_at(struct wharf_cpu_worker *worker, uint64_t now_ns)
 {
     const struct wharf_core *core = worker->backend->core;
@@ -140,7 +144,7 @@ static uint64_t look_at(struct wharf_cpu_worker *worker, uint64_t now_ns)
         worker->suspect_since_ns = 0;
         return now_ns + LOOK_NS;
     }
-    /* Once is no proof: pages of honest memory take a moment too. */
+    /* One observation is no proof: ordinary page faults take a moment too. */
     if (worker->suspect_since_ns < since_ns) {
         worker->suspect_since_ns = now_ns;
         return now_ns + LOOK_AGAIN_NS;
@@ -155,7 +159,7 @@ uint64_t wharf_cpu_watch(struct wharf_backend *base, uint64_t now_ns)
 {
     struct wharf_cpu_backend *backend = (struct wharf_cpu_backend *)base;
     struct wharf_core *core = backend->core;
-    /* One that is awake may be busy next, without being called. */
+    /* An awake worker may become busy without being called. */
     bool is_anybody_up = core->workers.n_sleeping < core->workers.n_workers;
     uint64_t next_ns = is_anybody_up ? now_ns + LOOK_NS : WHARF_NEVER;
 

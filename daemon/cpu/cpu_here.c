@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cpu_here.c: decodes a lone chunk in the loop thread.
+ *
+ * The chunk is taken as by a worker, under the core lock, and decoded without it.  A poll gives it
+ * up after a limit.  Three bounds protect other clients: the estimate, the share of the loop's
+ * time, and the exclusion of tenants whose memory blocked the thread.
+ */
 #include "daemon/cpu/cpu_here.h"
 
 #include "daemon/base/clock.h"
@@ -15,15 +22,14 @@
 #define LONGEST_NS 150000u
 #define LIMIT_NS 300000u
 
-/* Parts of time for listening, for one for decoding. */
+/* How many times the decode's duration the thread then spends on other work. */
 #define REST_PARTS 2
 
 /*
- * A page of the client's that is not there can take as long as the client likes to come: while it
- * gives memory back to the system, which takes 0.4 s for 512 MiB, who touches that
- * memory waits.  Nobody is heard meanwhile, so a tenant that made this thread wait for longer than
- * a decoder takes between two questions has its chunks decoded by workers for so many times as
- * long.
+ * A page of a client's memory can take as long as the client likes: while the client gives memory
+ * back to the system, which takes 0.4 s for 512 MiB, every access waits, and the loop serves
+ * nobody.  So a tenant whose memory blocked this thread for longer than a decoder takes between two
+ * polls is excluded for this many times as long.
  */
 #define SLOW_NS (3 * (uint64_t)WHARF_NS_PER_MS)
 #define BARRED_PARTS 1000
@@ -44,14 +50,14 @@ static uint32_t ask(struct wharf_decode_poll *poll)
     return WHARF_CANCELLED;
 }
 
-/* The job that is all that there is to do, if it is short; else NULL. */
+/* The only job, if there is exactly one and it is short; else NULL. */
 static struct wharf_job *lone_job(struct wharf_core *core, uint64_t now_ns)
 {
     if (core->workers.n_workers == 0 || core->workers.n_sleeping < core->workers.n_workers ||
         wharf_place_n_for_cpu(core) != 1)
         return NULL;
     struct wharf_job *job = wharf_core_first(core, LONGEST_NS);
-    /* Encoders do not ask. */
+    /* Encoders do not poll. */
     bool is_for_here = job && job->submission.opcode == WHARF_OP_DECODE &&
                        !wharf_job_compresses(job) &&
                        job->session->engine != WHARF_ENGINE_REFERENCE &&
@@ -83,7 +89,7 @@ void wharf_cpu_here_run(struct wharf_core *core, struct wharf_cpu_here *here)
     here->rest_until_ns = piece.ended_ns + REST_PARTS * (piece.ended_ns - now_ns);
     if (running.has_given_up) {
         wharf_core_going_on(core, &piece, piece.ended_ns);
-        /* What it has used stays charged. */
+        /* The used time stays charged. */
         piece.charged_ns = 0;
         wharf_core_put_back(core, &piece);
     } else {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_pieces.c: a worker at its pieces, and at others' in the middle of them. */
+/* cpu_pieces.c: runs a worker's pieces, and short pieces of other tenants in the middle of long
+ * ones. */
 #include "daemon/base/clock.h"
 #include "daemon/core/core.h"
 #include "daemon/core/job.h"
@@ -17,25 +18,25 @@
 #include "daemon/placement/place.h"
 #include "encoders/decode_poll.h"
 
-/* Pieces that a worker runs: its own, or a short one in the middle of these, and so on. */
+/* The pieces that a worker runs: its own, or a short one that interrupts these, and so on. */
 struct running {
     struct wharf_decode_poll poll;
     struct wharf_cpu_worker *worker;
     struct wharf_piece *piece;   /* at present */
-    struct wharf_piece *back;    /* the first that was not handed back */
-    struct wharf_piece *end;     /* behind the last one */
+    struct wharf_piece *back;    /* the first one not handed back */
+    struct wharf_piece *end;     /* end of the pieces */
     struct wharf_lease *lease;   /* that the piece is of; NULL: of none */
     const struct running *outer; /* the one that it interrupts; NULL: none */
     unsigned depth;              /* how many it interrupts */
     bool is_long;
     bool is_brief;
-    uint64_t look_at_ns; /* when it is time to see what else there is to do */
+    uint64_t look_at_ns; /* when the next slice ends */
 };
 
 static void run(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, unsigned n,
                 const struct running *outer);
 
-/* Leaves the lock to work on it, and comes back. */
+/* Leaves the lock to run the piece, and takes it again. */
 static void begin_work(struct running *running, const struct wharf_session *session)
 {
     struct wharf_core *core = running->worker->backend->core;
@@ -52,8 +53,8 @@ static void end_work(struct running *running)
     wharf_cpu_end(running->worker);
 }
 
-/* What other programs had of the piece's time up to now is not its tenant's.  What its memory took
- * is. */
+/* The tenant does not pay for time that other programs used, but does for the waits that its memory
+ * caused. */
 static void leave_out(struct wharf_cpu_worker *worker, struct wharf_piece *piece, uint64_t now_ns)
 {
     if (!__atomic_load_n(&worker->is_blocked, __ATOMIC_RELAXED))
@@ -61,9 +62,9 @@ static void leave_out(struct wharf_cpu_worker *worker, struct wharf_piece *piece
 }
 
 /*
- * Whether the job whose turn it is may interrupt.  A tenant that is in the middle of something may
- * not: so it occupies a worker once, however wrong the estimates of its jobs are.  But for the
- * interactive ones that it is allowed, which go before its own others.
+ * Whether the next job may interrupt.  A tenant whose piece is already interrupted may not, so it
+ * occupies a worker once, however wrong its estimates are; except for its allowed interactive jobs,
+ * which come before its others.
  */
 static bool may_interrupt(const struct running *running, const struct wharf_job *job)
 {
@@ -78,8 +79,8 @@ static bool may_interrupt(const struct running *running, const struct wharf_job 
 }
 
 /*
- * Others have their turn in the middle of a long piece, as if it were a batch: a slice each.  Only
- * with pieces that are short themselves, so that this one comes to its end.
+ * Runs other tenants' pieces in the middle of a long one, a slice each, as if it were a batch. Only
+ * short pieces, so that the long one makes progress.
  */
 static void let_others(struct running *running)
 {
@@ -110,7 +111,8 @@ static void hand_back(struct running *running)
     }
 }
 
-/* Those behind the present one: others can have them, and deadlines and cancels concern them. */
+/* The pieces after the current one go back, so that others can run them, and deadlines and cancels
+ * apply. */
 static void put_back_rest(struct running *running)
 {
     while (--running->end > running->piece)
@@ -123,8 +125,7 @@ static uint32_t stopped(const struct running *running)
     return __atomic_load_n(&running->piece->job->stopped, __ATOMIC_RELAXED);
 }
 
-/* In the middle of a piece that takes its time, whatever it was estimated to take: the core's work
- * goes on. */
+/* In the middle of a piece that takes long, whatever its estimate: does the core's work. */
 static void look_around(struct running *running)
 {
     struct wharf_core *core = running->worker->backend->core;
@@ -152,9 +153,8 @@ static void look_around(struct running *running)
 }
 
 /*
- * Who waited for an interactive job has been woken, perhaps on this processor, where he would wait
- * until Linux looks whose turn it is, every 4 ms on many machines: lets him go first.  Returns for
- * how long.
+ * A client of an interactive job was woken, perhaps on this processor, where it would wait for the
+ * next tick, up to 4 ms on many machines.  Yields to it.  Returns for how long.
  */
 static uint64_t give_way(struct wharf_cpu_worker *worker)
 {

@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cpu_run.c: decodes and compresses the chunks of a piece.
+ *
+ * The source is copied to a private buffer first, so that it cannot change while a decoder checks
+ * it. Decoders write their output directly to the client's memory.  They read it back only to copy
+ * bytes, so a client that changes it spoils its own output at most.  The reference engine, encoders
+ * and output for files use private memory, since libraries may rely on what they have written.  All
+ * client memory is touched through touch.h, where a missing page ends the chunk.
+ */
 #include "daemon/cpu/cpu_run.h"
 
 #include <stdbool.h>
@@ -41,7 +50,8 @@ static bool buffer_grow(struct wharf_cpu_buffer *buffer, size_t nbytes)
 
     if (data == MAP_FAILED)
         return false;
-    /* Copying 10 MB to new pages of 4 KiB takes five times as long as to such: page faults. */
+    /* Because of page faults, copying 10 MB to new 4 KiB pages takes five times as long as to
+     * these. */
     if (wanted > KEPT_NBYTES)
         madvise(data, wanted, MADV_HUGEPAGE);
     wharf_cpu_buffer_deinit(buffer);
@@ -52,7 +62,7 @@ static bool buffer_grow(struct wharf_cpu_buffer *buffer, size_t nbytes)
 
 /* ---- chunks -------------------------------------------------------------------------------- */
 
-/* Copies the source: in steps, since a long one takes long.  Returns what the poll said. */
+/* Copies the source in steps, with polls between.  Returns the poll's answer. */
 static uint32_t copy_in(struct wharf_cpu_buffer *buffer, const struct wharf_piece_chunk *chunk)
 {
     const uint8_t *source = wharf_piece_chunk_source(chunk);
@@ -69,7 +79,7 @@ static uint32_t copy_in(struct wharf_cpu_buffer *buffer, const struct wharf_piec
     return result;
 }
 
-/* What compresses the chunks of a piece: made for the first of them. */
+/* The encoder for the chunks of a piece, created for the first of them. */
 struct encoding {
     struct wharf_encode_choice choice;
     struct wharf_encoder *encoder;
@@ -83,15 +93,15 @@ struct passage {
     const struct wharf_cpu_others *others;
     struct encoding *encoding; /* NULL: it is decoded */
     bool reference;
-    size_t out_avail; /* of the chunk's, what the stream can need */
-    uint32_t result;  /* what the poll said before it was decoded */
+    size_t out_avail; /* the part of the chunk's capacity that the stream can need */
+    uint32_t result;  /* the poll's answer before decoding */
     struct wharf_outcome outcome;
 };
 
 /*
- * The reference engine and encoders call libraries, which have memory of their own meanwhile: what
- * can fail is done before and after that.  Encoders also read what they have written.  What goes to
- * a file is made in the buffer too.
+ * The reference engine and encoders call libraries that allocate memory; steps that can fail by a
+ * signal happen before and after.  Encoders also read what they have written.  Output for files is
+ * built in the buffer too.
  */
 static bool has_own_output(const struct passage *passage)
 {
@@ -141,7 +151,7 @@ static void set_waits(const struct passage *passage, bool waits)
         __atomic_store_n(passage->others->ret_waits_for_file, waits, __ATOMIC_RELAXED);
 }
 
-/* What an operation on a file came to that did not end well; `nbytes` of it did. */
+/* The outcome of a failed operation on a file, of which nbytes succeeded. */
 static struct wharf_outcome file_outcome(const struct passage *passage,
                                          const struct wharf_file_end *end, bool is_write)
 {
@@ -167,7 +177,7 @@ static struct wharf_outcome file_outcome(const struct passage *passage,
     }
 }
 
-/* Reads the source into the buffer.  False: the outcome says why not. */
+/* Reads the source into the buffer.  False: the outcome has the reason. */
 static bool fetch(struct passage *passage)
 {
     const struct wharf_piece_chunk *chunk = passage->chunk;
@@ -216,7 +226,7 @@ static uint32_t run_in_buffer(struct passage *passage)
     return passage->result;
 }
 
-/* As above, with a buffer that the tenant pays for and that is not kept. */
+/* The same with a buffer that is charged to the tenant and not kept. */
 static uint32_t run_in_large_buffer(struct wharf_core *core, struct wharf_tenant *tenant,
                                     struct passage *passage)
 {
@@ -230,7 +240,7 @@ static uint32_t run_in_large_buffer(struct wharf_core *core, struct wharf_tenant
     return result;
 }
 
-/* The encoder is there.  A destination may be as large as it likes. */
+/* The encoder exists.  The destination may have any size. */
 static size_t most_of_stream(const struct encoding *encoding, const struct wharf_decode_job *job)
 {
     const struct wharf_encoder_ops *ops = wharf_codec_find(encoding->choice.codec)->ops->encoder;
@@ -280,7 +290,7 @@ static struct encoding encoding_of(const struct wharf_job *job)
     };
 }
 
-/* An encoder's memory is the tenant's, for as long as one chunk takes. */
+/* The tenant is charged for an encoder's memory while a chunk is compressed. */
 static void compress_chunk(struct wharf_core *core, struct wharf_cpu_buffer *buffer,
                            const struct wharf_job *job, struct wharf_piece_chunk *chunk,
                            struct encoding *encoding, const struct wharf_cpu_others *others,
@@ -289,7 +299,7 @@ static void compress_chunk(struct wharf_core *core, struct wharf_cpu_buffer *buf
     struct wharf_use use = {.memory_nbytes = wharf_encode_memory_nbytes(chunk->job.in_nbytes)};
     struct wharf_tenant *tenant = job->session->tenant;
 
-    /* Encoders do not ask. */
+    /* Encoders do not poll. */
     uint32_t result = others->poll->ask(others->poll);
     if (result == WHARF_OK && wharf_core_charge(core, tenant, &use, NULL) < 0)
         result = WHARF_QUOTA;
@@ -305,7 +315,7 @@ static void compress_chunk(struct wharf_core *core, struct wharf_cpu_buffer *buf
 
 /* ---- pieces -------------------------------------------------------------------------------- */
 
-/* What a piece is run with. */
+/* The context of a piece. */
 struct run {
     struct wharf_core *core;
     struct wharf_cpu_buffer *buffer;
@@ -313,7 +323,7 @@ struct run {
     struct encoding encoding;
 };
 
-/* Returns the engine, AUTO if nothing was run. */
+/* Returns the engine; AUTO if none ran it. */
 static uint32_t run_at(struct run *run, const struct wharf_piece *piece, uint32_t at,
                        struct wharf_outcome *ret_outcome)
 {
@@ -343,7 +353,7 @@ void wharf_cpu_run(struct wharf_core *core, struct wharf_cpu_buffer *buffer,
     for (uint32_t i = 0; i < piece->n_chunks; i++) {
         struct wharf_outcome outcome = {WHARF_OK, WHARF_REASON_NONE, 0, 0, 0};
         uint32_t engine = WHARF_ENGINE_AUTO;
-        /* What is left of a slice that was stopped is not begun. */
+        /* The rest of a stopped slice does not start. */
         if (piece->kind == WHARF_PIECE_SLICE)
             outcome.result = __atomic_load_n(&job->stopped, __ATOMIC_RELAXED);
         if (outcome.result == WHARF_OK)

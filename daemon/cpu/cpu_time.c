@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cpu_time.c: measures how long other programs had a worker's processor.
+ *
+ * The thread's CPU clock is compared with the monotonic clock over a span without sleeps.  The
+ * difference is time that the kernel gave to others.  It is read only for pieces that took
+ * suspiciously long.
+ */
 #include "daemon/cpu/cpu_time.h"
 
 #include <time.h>
@@ -6,8 +13,8 @@
 #include "daemon/base/clock.h"
 #include "daemon/core/job.h"
 
-/* A piece that took twice as long as was expected, and so long at least, was perhaps interrupted by
- * other programs.  Shorter ones are not worth the system call. */
+/* A piece that took twice its estimate, and at least this long, was perhaps interrupted by other
+ * programs.  Shorter pieces are not worth the system call. */
 #define SUSPICIOUS_NS 50000u
 
 void wharf_cpu_time_rebase(struct wharf_cpu_time *time)
@@ -20,9 +27,9 @@ void wharf_cpu_time_rebase(struct wharf_cpu_time *time)
 }
 
 /*
- * For how long others have had the processor since the last such look.  A machine that is busy
- * with other things takes it for milliseconds at a time: charged to a job of microseconds, that
- * would be its tenant's share for long, and the price of all such jobs.
+ * How long others had the processor since the last measurement.  A busy machine takes it for
+ * milliseconds at a time. Charged to a job of microseconds, that would use up its tenant's share
+ * for long, and spoil the estimates of all such jobs.
  */
 static uint64_t stolen_ns(struct wharf_cpu_time *time)
 {

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cpu_worker.c: the loop of a CPU worker.
+ *
+ * Take pieces or a lease under the core lock; run them without it; hand them back.  With nothing to
+ * do, one worker watches the rings while sessions are watched, and all others sleep.  A thread that
+ * calls a sleeping worker counts it as awake at once, under the lock, so the invariant of the rings
+ * never has a gap.
+ */
 #include "daemon/base/log_level.h"
 #include "daemon/cpu/cpu_state.h"
 
@@ -34,25 +42,25 @@ static uint64_t most_ns(const struct wharf_core *core)
 }
 
 /*
- * Short chunks that a worker takes at once where there are plenty: taking and handing back are done
- * under the core lock, which many workers with chunks of some ten microseconds would do nothing
- * but wait for.  They are one session's: if they take longer than estimated, others do not wait.
+ * With many short chunks, a worker takes several at once.  Otherwise many workers with chunks of
+ * about ten microseconds would mostly wait for the core lock.  All are of one session, so that
+ * wrong estimates delay no other one.
  */
 #define MOST_IN_HAND 8
 
-/* Whether the session whose turn it is is the worker's alone now. */
+/* Whether the worker has a lease of the next session now. */
 static bool take_lease(struct wharf_cpu_worker *worker)
 {
     struct wharf_core *core = worker->backend->core;
 
-    /* What a worker of the GPU left goes before all. */
+    /* Pieces of a dead GPU worker come first. */
     if (core->retries.n > 0 || most_ns(core) != WHARF_NEVER)
         return false;
     const struct wharf_job *job = wharf_core_first(core, WHARF_NEVER);
     return job && wharf_lease_begin(core, &worker->lease, job);
 }
 
-/* Fills the hand; returns how many pieces are in it, or 0: there is nothing to do. */
+/* Fills the hand; returns its number of pieces, 0: there is nothing to do. */
 static unsigned take_hand(struct wharf_core *core, struct wharf_piece hand[MOST_IN_HAND])
 {
     uint64_t left_ns = WHARF_CPU_BRIEF_NS;
@@ -61,7 +69,8 @@ static unsigned take_hand(struct wharf_core *core, struct wharf_piece hand[MOST_
     if (!wharf_core_next(core, most_ns(core), &hand[0]))
         return 0;
     const struct wharf_session *session = hand[0].job->session;
-    /* Orphans cannot be put back, and come one by one; so does what is to delay nobody. */
+    /* Requeued pieces cannot be put back, so they come one by one; so do pieces that may delay
+     * nobody. */
     while (n < MOST_IN_HAND && hand[0].job->lane != WHARF_LANE_IDLE &&
            hand[n - 1].kind == WHARF_PIECE_CHUNK && core->retries.n == 0 &&
            hand[n - 1].estimate_ns < left_ns && wharf_core_has_plenty(core)) {
@@ -77,28 +86,28 @@ static unsigned take_hand(struct wharf_core *core, struct wharf_piece hand[MOST_
 
 /* ---- waiting ------------------------------------------------------------------------------- */
 
-/* Looks at the rings, some microseconds long each, before the processor is offered to others: that
- * takes a system call. */
+/* Polls of the rings, a few microseconds each, before the worker yields the processor, which takes
+ * a system call. */
 #define N_QUICK_LOOKS 32
 
-/* When somebody took it, that lasts longer than this. */
+/* A yield that lasts longer than this means that another thread wanted the processor. */
 #define YIELD_NS 20000u
 
 struct looks {
-    unsigned n_vain;     /* one after another that found nothing */
-    unsigned n_unbroken; /* since the processor was offered to others */
+    unsigned n_vain;     /* polls in a row that found nothing */
+    unsigned n_unbroken; /* polls since the last yield */
 };
 
 /*
- * Between two looks at the rings: lets the other threads of the processor's core, and those that
- * wait for the core lock, go ahead.  Before long it finds out whether somebody wants the
- * processor, perhaps the very client that is watched for: returns whether.  Then it is better to
- * sleep, since who wakes up goes before those who only work on, and who watches does not.
+ * Between two polls: lets the core's other hardware threads, and threads that wait for the core
+ * lock, go ahead.  Now and then yields the processor, and returns whether another thread wanted it,
+ * perhaps the client that is watched for.  Then it is better to sleep: a thread that wakes up has
+ * precedence over one that spins.
  *
- * The processor is offered as often to others where each look finds something that is done at once,
- * such as a tenant's no-ops without end.  Linux lets a thread that goes on keep the processor until
- * the next tick, up to 10 ms away, and other tenants' clients would wait as long.  But then the
- * worker does not sleep: it would be called at once.
+ * It also yields when each poll finds only work that is done at once, such as endless no-ops of a
+ * tenant.  Linux lets a running thread keep the processor until the next tick, up to 10 ms, and
+ * other tenants' clients would wait that long.  But then the worker does not sleep, since it would
+ * be called again at once.
  */
 static bool pause_briefly(struct looks *looks)
 {
@@ -113,9 +122,8 @@ static bool pause_briefly(struct looks *looks)
     return false;
 }
 
-/* Whether a worker with nothing to do looks at the rings itself.  Where a GPU's thread does so too
- * the two are only in each other's way, in a flood that is the GPU's; but a client of the CPU is
- * back before long. */
+/* Whether an idle worker polls the rings itself.  If a GPU's thread polls too, the two disturb each
+ * other under a load that is the GPU's; but a client of the CPU will be back soon. */
 static bool may_look(const struct wharf_core *core, unsigned n_looks)
 {
     return wharf_core_watches(core) && core->workers.n_awake == 1 &&
@@ -124,7 +132,7 @@ static bool may_look(const struct wharf_core *core, unsigned n_looks)
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
-/* Until it is called.  Whoever calls it counts it as awake. */
+/* Sleeps until it is called.  The caller counts it as awake. */
 static void sleep_until_called(struct wharf_cpu_worker *worker)
 {
     struct wharf_cpu_backend *backend = worker->backend;
@@ -140,8 +148,8 @@ static void sleep_until_called(struct wharf_cpu_worker *worker)
     wharf_core_enter(core);
 }
 
-/* A stand-in that nobody needs any more, until it is needed again: whoever calls it counts it as a
- * worker, and as awake. */
+/* A spare worker that is not needed sleeps until it is called.  The caller counts it as a worker,
+ * and as awake. */
 static void stand_by(struct wharf_cpu_worker *worker)
 {
     struct wharf_cpu_backend *backend = worker->backend;
@@ -164,7 +172,7 @@ static void retire(struct wharf_cpu_worker *worker)
     stand_by(worker);
 }
 
-/* Begins its work; false: it is to end instead. */
+/* Starts its work; false: it has to end instead. */
 static bool begin(struct wharf_cpu_worker *worker)
 {
     struct wharf_cpu_backend *backend = worker->backend;
@@ -172,7 +180,7 @@ static bool begin(struct wharf_cpu_worker *worker)
     wharf_core_enter(backend->core);
     if (!worker->is_spare) {
         backend->core->workers.n_awake++;
-        /* As whoever calls one: from now on it may block. */
+        /* Like a caller of a worker: from now on it may block. */
         backend->core->wake_loop = true;
         return true;
     }
@@ -196,7 +204,8 @@ static void set_up(struct wharf_cpu_worker *worker)
     (void)wharf_slices_shorten(WHARF_SLICE_WORKER_NS);
 }
 
-/* Runs what there is to do; whether there was anything.  has_looked: in vain, since the last. */
+/* Runs available work; returns whether there was any.  has_looked: polls since the last work found
+ * none. */
 static bool serve(struct wharf_cpu_worker *worker, bool has_looked)
 {
     struct wharf_piece hand[MOST_IN_HAND];

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease.c: runs a session's jobs without the core lock.
+ *
+ * Invariant: while session->lease is set, only the leasing worker touches the session's ring, queue
+ * and jobs.  It sees a recall in is_revoked after each chunk.  All counters and charges are kept in
+ * the lease and added under the lock when it ends, so nobody else sees a half-finished state.
+ */
 #include "daemon/cpu/lease.h"
 
 #include <sched.h>
@@ -23,21 +30,22 @@
 #include "daemon/schedule/sched.h"
 
 /*
- * How long a lease goes on beginning chunks: others' jobs wait for that.  The more workers there
- * are, the sooner another one comes by, and the more of them want the core lock.
+ * How long a lease starts new chunks, while others' jobs wait.  It grows with the number of
+ * workers: with more of them another one is free sooner, and the core lock is more contended.
  */
 #define LEASE_NS_A_WORKER 20000u
 #define LEAST_LEASE_NS 100000u
 #define MOST_LEASE_NS 300000u
 
 /*
- * How long to wait for the client of a flood when it has got all its completions: it is about to
- * submit more, perhaps as soon as it has this processor.  To sleep and be woken takes as long.
+ * How long to wait for a busy client that has all its completions: it will submit more, perhaps as
+ * soon as it gets this processor.  Sleeping and waking would take as long.
  */
 #define DRY_NS 100000u
 
-/* A client that is to be woken, and has more jobs to come than this, is woken when it has more to
- * take, but so late at most.  It needs the time of the last ones to submit more. */
+/* If a client has to be woken and has more jobs than this in the queue, the wake-up is postponed
+ * until it has more completions, but no longer than this time.  The client needs the time of the
+ * last jobs to submit more. */
 #define LAST_JOBS 2
 #define LATEST_WAKE_NS 100000u
 
@@ -53,17 +61,17 @@ static bool is_alone(const struct wharf_core *core, const struct wharf_tenant *t
 }
 
 /*
- * A session is one worker's then, so its tenant has to be the only one with work: while some of its
- * sessions are with workers and others wait for their clients, another would get more than its
- * share.  And it needs as many sessions that are active as there are workers, else its jobs are for
- * everybody.
+ * A leased session has one worker, so its tenant must be the only one with work: otherwise, while
+ * some of its sessions are leased and others wait for their clients, another tenant would get more
+ * than its share.  And the tenant needs as many active sessions as there are workers; otherwise its
+ * jobs are for all workers.
  */
 static bool has_enough_sessions(const struct wharf_core *core, const struct wharf_tenant *tenant)
 {
     return is_alone(core, tenant) && tenant->n_active >= core->workers.n_workers;
 }
 
-/* Half of them will do while nobody is idle but for this worker. */
+/* Half of that suffices while only this worker is idle. */
 static bool has_almost_enough(const struct wharf_core *core, const struct wharf_tenant *tenant)
 {
     return is_alone(core, tenant) && 2 * tenant->n_active >= core->workers.n_workers &&
@@ -102,7 +110,7 @@ static uint64_t lease_ns(const struct wharf_core *core)
     return ns < LEAST_LEASE_NS ? LEAST_LEASE_NS : ns > MOST_LEASE_NS ? MOST_LEASE_NS : ns;
 }
 
-/* A new one, of which nothing is known but what came before. */
+/* A new lease; of the last one only the session's history remains. */
 static void set_session(struct wharf_lease *lease, struct wharf_session *session, uint64_t most_ns)
 {
     bool goes_on = lease->session == session && lease->in_a_row_ns < most_ns;
@@ -220,7 +228,8 @@ bool wharf_lease_next(struct wharf_lease *lease, uint64_t now_ns, struct wharf_p
     if (lease->queue.n == 0)
         wait_for_client(lease, now_ns);
     struct wharf_job *job = WHARF_LIST_FIRST(&lease->queue.jobs, struct wharf_job, link);
-    /* A long one is begun under the core lock, which sees to it that not all workers have one. */
+    /* A long chunk starts under the core lock, where it is ensured that not all workers have one.
+     */
     if (!job || job->submission.codec != lease->codec || job->estimate_ns > lease->most_ns)
         return false;
     wharf_list_remove(&job->link);
@@ -299,7 +308,7 @@ static void complete_ended(struct wharf_core *core, struct wharf_lease *lease)
     }
 }
 
-/* What it took, against what it was charged. */
+/* The measured time against the charge. */
 static void balance_account(struct wharf_core *core, struct wharf_lease *lease)
 {
     struct wharf_session *session = lease->session;
@@ -320,7 +329,7 @@ static void balance_account(struct wharf_core *core, struct wharf_lease *lease)
                           lease->capacity_nbytes, lease->used_ns);
 }
 
-/* What was taken and not begun is for everybody again, in its order. */
+/* Jobs that were not started go back to the common queue, in their order. */
 static void give_back(struct wharf_core *core, struct wharf_lease *lease, uint64_t now_ns)
 {
     struct wharf_session *session = lease->session;

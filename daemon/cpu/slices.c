@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * slices.c: asks Linux for shorter time slices, by sched_setattr.
+ */
 #include "daemon/cpu/slices.h"
 
 #include <errno.h>

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * split_decode.c: shares the ranges of one stream among workers.
+ *
+ * A form of guided self-scheduling (Polychronopoulos and Kuck, 1987): each worker takes a part of
+ * an even share of what is left, so ranges shrink towards the end and all workers finish at nearly
+ * the same time. The offer lives on the stack of the chunk's worker, which waits for its last
+ * helper before it returns.
+ */
 #include "daemon/cpu/split_decode.h"
 
 #include "daemon/base/clock.h"
@@ -10,13 +18,13 @@
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/intake.h"
 
-/* Of what is left a worker takes this part of an even share: those who take part do not all end
- * their parts at the same time, nor begin. */
+/* A worker takes this part of an even share of the rest, because workers neither start nor end
+ * their parts at the same time. */
 #define SHARE_PARTS 2
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
-/* A range in a thread's hands. */
+/* A range that a thread decodes. */
 struct range {
     struct wharf_split_decode *split;
     struct wharf_decode_poll *poll;
@@ -25,19 +33,19 @@ struct range {
     bool is_good;
 };
 
-/* While nobody is idle: whether nobody will be before long. */
+/* While nobody is idle: whether that will remain so for a while. */
 static bool nobody_will_help(const struct wharf_core *core)
 {
     return core->workers.n_workers == 1 || wharf_place_n_for_cpu(core) > 0;
 }
 
-/* What a part is estimated to take. */
+/* The estimate of one part. */
 static uint64_t part_ns(const struct wharf_split_decode *split)
 {
     return split->piece->estimate_ns / split->piece->n_chunks / split->n_parts;
 }
 
-/* Whether a single one keeps a helper for as long as a long piece, and it cannot be interrupted. */
+/* Whether a single part occupies a helper as long as a long piece, without an interruption. */
 static bool has_long_parts(const struct wharf_split_decode *split)
 {
     return part_ns(split) > split->core->config.long_ns;
@@ -52,8 +60,7 @@ static bool may_be_helped(const struct wharf_split_decode *split)
            (!has_long_parts(split) || core->workers.n_long + 1 < core->workers.n_workers);
 }
 
-/* Parts that are estimated to take a helper two slices at most, since nobody can interrupt it; one
- * in any case. */
+/* The parts that take a helper about two slices, since it cannot be interrupted; at least one. */
 static uint32_t most_parts(const struct wharf_split_decode *split)
 {
     uint64_t n = 2 * split->core->config.slice_ns / (part_ns(split) + 1);
@@ -88,21 +95,21 @@ static void act(void *context)
     range->is_good = range->split->act(range->split->context, range->first, range->n, range->poll);
 }
 
-/* Without the lock.  A client's memory that is not to be had makes a range a bad one. */
+/* Without the lock.  Missing pages of the client's memory make the range bad. */
 static bool run_range(struct range *range)
 {
     range->is_good = false;
     return wharf_touch(act, range) && range->is_good;
 }
 
-/* Under the core lock: nothing more of it is begun. */
+/* Under the core lock: starts no more parts. */
 static void fail(struct wharf_split_decode *split)
 {
     __atomic_store_n(&split->has_failed, true, __ATOMIC_RELAXED);
     split->next_part = split->n_parts;
 }
 
-/* Whether somebody who is idle could take part. */
+/* Calls an idle worker, if one could help. */
 static void call_help(struct wharf_core *core, const struct wharf_split_decode *split)
 {
     if (may_be_helped(split))
@@ -111,7 +118,7 @@ static void call_help(struct wharf_core *core, const struct wharf_split_decode *
 
 /* ---- the worker whose chunk it is ---------------------------------------------------------- */
 
-/* Until no other one is at it: then what helpers have used is the piece's. */
+/* Waits for the last helper; then adds the helpers' time to the piece. */
 static void await_helpers(struct wharf_split_decode *split)
 {
     struct wharf_core *core = split->core;
@@ -125,7 +132,7 @@ static void await_helpers(struct wharf_split_decode *split)
     if (split->is_awaited)
         while (sem_wait(&split->done) < 0)
             ;
-    /* Who has posted it held the lock. */
+    /* The helper that posted it held the lock. */
     wharf_core_enter(core);
     split->piece->helped_ns += split->helped_ns;
     split->helped_ns = 0;
@@ -182,7 +189,7 @@ void wharf_split_decode_deinit(struct wharf_split_decode *split)
     sem_destroy(&split->done);
 }
 
-/* ---- who helps ----------------------------------------------------------------------------- */
+/* ---- helpers ------------------------------------------------------------------------------- */
 
 struct helper {
     struct wharf_decode_poll poll;

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * admit.c: checks a submission and makes a job of it.
+ *
+ * Every function works on a private copy of the submission: its bytes in shared memory can change
+ * at any time.  A check that adds two numbers comes after the checks that bound both, so that no
+ * sum wraps.  The order of the checks is the one of PROTOCOL.md, since clients see the first
+ * reason.
+ */
 #include "daemon/dispatch/admit.h"
 
 #include <string.h>
@@ -21,14 +29,15 @@
 
 /* ---- checks -------------------------------------------------------------------------------- */
 
-/* A source or destination: where it says it is. */
+/* Checks the region and range of a source or destination. */
 struct place {
     uint32_t region_number;
     uint64_t offset;
     uint64_t nbytes;
 };
 
-/* What it is for.  The CPU reaches host memory alone; whatever engine decodes, GPU memory too. */
+/* Checks its use.  The CPU can access only host memory; jobs that decode on a GPU also GPU memory.
+ */
 enum use {
     READ_BY_CPU,
     WRITTEN_BY_CPU,
@@ -93,7 +102,7 @@ static uint32_t check_chunk_places(struct wharf_session *session, const struct p
     uint32_t reason = check_places(session, source, SOURCE, destination, DESTINATION, ret_source,
                                    ret_destination);
 
-    /* The CPU alone waits for files, and a GPU alone reaches its memory. */
+    /* Only the CPU can wait for files, and only a GPU can access its memory. */
     if (!reason && wharf_regions_have_file(*ret_source, *ret_destination) &&
         wharf_regions_need_gpu(*ret_source, *ret_destination))
         reason = WHARF_REASON_REQUEST_REGION;
@@ -155,7 +164,7 @@ static uint32_t check_memory(struct wharf_session *session,
     return find_place(session, &source, READ_BY_CPU, ret_source);
 }
 
-/* NOOP and CANCEL: everything that they do not use is 0. */
+/* NOOP and CANCEL: all unused members must be 0. */
 static uint32_t check_simple(const struct wharf_submission *submission)
 {
     struct wharf_submission expected = {
@@ -168,14 +177,14 @@ static uint32_t check_simple(const struct wharf_submission *submission)
                                                            : WHARF_REASON_NONE;
 }
 
-/* What a submission names. */
+/* The objects that a submission names. */
 struct names {
     struct wharf_region *source;
     struct wharf_region *destination;  /* NULL: none */
     struct wharf_session_model *model; /* likewise */
 };
 
-/* Of a job that compresses: the flags that go with that, and what encoder it wants. */
+/* For a job that compresses: checks its flags and encoder. */
 static uint32_t check_flags(const struct wharf_session *session,
                             const struct wharf_submission *submission)
 {
@@ -197,7 +206,7 @@ static uint32_t check_encoder(const struct wharf_submission *submission)
                                                     : WHARF_REASON_NONE;
 }
 
-/* One of the codec's parameters, or, for decoders, the number of a model of it. */
+/* Checks the parameter: one of the codec's, or, for decoders, the number of a model. */
 static uint32_t check_parameter(struct wharf_session *session,
                                 const struct wharf_submission *submission,
                                 const struct wharf_codec_ops *ops,
@@ -213,8 +222,8 @@ static uint32_t check_parameter(struct wharf_session *session,
 }
 
 /*
- * Returns WHARF_REASON_NONE, with what it names, or the first reason to refuse it.  The submission
- * is a private copy.
+ * Returns WHARF_REASON_NONE and the objects that it names, or the first reason to refuse it.  The
+ * submission is a private copy.
  */
 static uint32_t check_submission(struct wharf_session *session,
                                  const struct wharf_submission *submission, struct names *ret_names)
@@ -250,13 +259,13 @@ static uint32_t check_submission(struct wharf_session *session,
 
 /* ---- admission ----------------------------------------------------------------------------- */
 
-/* Looking at one entry of a table. */
+/* The price of checking one entry of a table. */
 #define CHECK_ENTRY_NS 50u
 
-/* A cancel looks at all slots of its session. */
+/* The price of one slot for a cancel, which visits all slots of its session. */
 #define LOOK_NS 2u
 
-/* What a tenant can save up for interactive jobs: a burst of 20 ms. */
+/* The most interactive time that a tenant can save: a burst of 20 ms. */
 #define INTERACTIVE_BURST_NS ((int64_t)20 * WHARF_NS_PER_MS)
 
 static uint64_t estimate(const struct wharf_session *session,
@@ -269,8 +278,8 @@ static uint64_t estimate(const struct wharf_session *session,
 }
 
 /*
- * Refills the tenant's time for interactive jobs: its part of its share since the last refill, as
- * if those that are active now had been so since then.
+ * Refills the tenant's interactive time with its part of its share since the last refill, as if the
+ * tenants that are active now had been active since then.
  */
 static void refill_interactive(struct wharf_core *core, struct wharf_tenant *tenant,
                                uint64_t now_ns)

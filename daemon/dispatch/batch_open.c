@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batch_open.c: copies and checks the chunk table of a batch.
+ *
+ * The table is copied without the core lock, since the client's memory can block, and checked under
+ * it, a few entries at a time.  Each region that the table names is pinned once for the whole
+ * batch.
+ */
 #include "daemon/dispatch/batch_open.h"
 
 #include "daemon/core/batch_close.h"
@@ -90,8 +97,8 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* Takes over n copied entries, from `first` on.  Under the core lock.  Returns whether all are
- * good. */
+/* Checks n copied entries, from `first` on, and enters them.  Under the core lock.  Returns whether
+ * all are good. */
 static bool take_entries(struct wharf_batch *batch, struct wharf_piece *piece,
                          const struct wharf_chunk *chunks, uint32_t first, uint32_t n)
 {
@@ -112,7 +119,8 @@ static bool take_entries(struct wharf_batch *batch, struct wharf_piece *piece,
         batch->max_chunk_nbytes = larger(batch->max_chunk_nbytes, entry->chunk.dst_nbytes);
         batch->has_device |= wharf_regions_need_gpu(entry->source, entry->destination);
         batch->has_file |= wharf_regions_have_file(entry->source, entry->destination);
-        /* An engine has all chunks of a slice. */
+        /* One engine runs all chunks of a slice, so a batch cannot have both GPU memory and files.
+         */
         if (batch->has_device && batch->has_file) {
             refuse(piece, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_REGION, first + i);
             return false;

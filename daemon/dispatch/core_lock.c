@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * core_lock.c: takes and releases the core lock.
+ *
+ * Under the lock, code only notes what has to follow: completions to publish, clients, workers and
+ * the loop thread to wake, lines to log.  wharf_core_leave does that in this order: it publishes,
+ * ensures that rings are polled, unlocks, and then makes the system calls.  So no thread waits for
+ * another one's system call.
+ */
 #include "daemon/dispatch/core_lock.h"
 
 #include <limits.h>
@@ -26,7 +34,7 @@
 #include "proto/control.h"
 #include "proto/relax.h"
 
-/* Sessions whose clients are woken after it; further ones are woken under it. */
+/* How many sessions' clients are woken after the unlock; further ones are woken under the lock. */
 #define MOST_WAKES 64
 
 /* ---- the lock ------------------------------------------------------------------------------ */
@@ -41,7 +49,7 @@ struct wakes {
     uint32_t n_called;
     uint32_t gpus; /* bits */
     bool loop;
-    bool is_urgent; /* somebody has got what he waits for */
+    bool is_urgent; /* a client has got the completions that it waits for */
 };
 
 static void publish_all(struct wharf_core *core, struct wakes *wakes)
@@ -66,7 +74,7 @@ static void publish_all(struct wharf_core *core, struct wakes *wakes)
     }
 }
 
-/* What is logged under the lock wakes nobody before it is given back, as all else. */
+/* Messages logged under the lock wake the log writer only after the unlock. */
 static void lock(struct wharf_core *core)
 {
     pthread_mutex_lock(&core->lock);
@@ -84,7 +92,7 @@ static void unlock(struct wharf_core *core, struct wakes *wakes)
     core->fleet.gpus_called = 0;
     pthread_mutex_unlock(&core->lock);
     wharf_log_let_go();
-    /* One that rang, and sleeps until it is answered, before workers that may watch from now on. */
+    /* Clients that sleep until they are answered come before workers, which may only watch. */
     if (wakes->n > 0)
         wharf_core_wake_client(wakes->items[0].session, wakes->items[0].kinds);
     for (uint32_t i = 0; i < wakes->n_called; i++)
@@ -95,8 +103,8 @@ static void unlock(struct wharf_core *core, struct wakes *wakes)
         wharf_loop_wake(core->loop);
 }
 
-/* Looks at the lock of a GPU's thread before it sleeps, and of others that let it go first: some
- * holds of the lock long. */
+/* How often a wharf-gpu thread tries the lock before it sleeps, and other threads let it go first:
+ * for the time of a few holds of the lock. */
 #define MOST_LOCK_LOOKS 400
 #define MOST_POLITE_LOOKS 64
 
@@ -151,8 +159,8 @@ void wharf_core_leave(struct wharf_core *core)
     unlock(core, &wakes);
 }
 
-/* Once for each time that a tenant's memory keeps somebody waiting.  Without the lock, since it may
- * take a while. */
+/* Logs, once each time, that a tenant's memory blocks a worker.  Without the lock, since it can
+ * take long. */
 static void tell_blocked(const char *tenant_name)
 {
     wharf_log_client(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant_name},
@@ -184,7 +192,7 @@ int wharf_core_charge(struct wharf_core *core, struct wharf_tenant *tenant,
     wharf_core_enter(core);
     int r = wharf_tenant_charge(tenant, use, ret_text);
     wharf_core_leave(core);
-    /* The loop thread says so in the log. */
+    /* The loop thread logs it. */
     if (r < 0)
         wharf_loop_wake(core->loop);
     return r;

@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * intake.c: polls rings and hands submissions on.
+ *
+ * Idea: no thread is dedicated to the rings.  Whoever holds the core lock polls some of them, and
+ * before each unlock wharf_core_before_unlock restores the invariant of DESIGN.md, "Polling rings":
+ * while any session is watched, some worker is awake, or will poll soon.  Where that cannot be
+ * ensured, all sessions are armed, so that their clients ring.
+ *
+ * Each hold of the lock does a bounded amount of work, since every thread of the daemon waits for
+ * it.
+ */
 #include "daemon/dispatch/intake.h"
 
 #include "daemon/base/clock.h"
@@ -14,30 +25,29 @@
 #include "daemon/placement/place_pick.h"
 #include "daemon/schedule/unqueued_work.h"
 
-/* What is done at most under one hold of the lock: each is some tens of nanoseconds to a
+/* The most work under one hold of the lock: each unit takes from some tens of nanoseconds to a
  * microsecond. */
 #define MOST_RINGS 16
 #define MOST_TAKEN 32
 #define MOST_EXPIRED 16
-/* Where there is plenty to do, many workers come by: rings looked at by all of them, each once, and
- * at least by each. */
+/* With plenty to do, many workers pass by: the total number of rings that they poll once each, and
+ * the least number for each worker. */
 #define MOST_LOOKS 64
 #define LEAST_RINGS 4
-/* If all but one of so many parts of the workers are at something brief, one of them looks before a
- * doorbell is heard. */
+/* If all but one of BRIEF_PARTS parts of the workers run brief pieces, one of them polls the rings
+ * before a doorbell would be heard. */
 #define BRIEF_PARTS 4
-/* A client that is quiet for long is watched for this part of the longest time. */
+/* A client with long pauses is watched for this part of the longest time. */
 #define LEAST_WATCH_PART 8
-/* Sessions with interactive jobs that are watched for longer while all workers are busy: for how
- * long, and how many, since others wait while they are looked at. */
+/* While all workers are busy, sessions with interactive jobs are watched longer: for this time, and
+ * at most this many, since polling them delays others. */
 #define LINGER_NS (10 * (uint64_t)WHARF_NS_PER_MS)
 #define MOST_LINGERING 16
 
 /*
- * How long the ring is watched the next time: twice as long as the client was quiet before this
- * submission, if it was no longer quiet than watching may last.  If it was, watching would have
- * been in vain.  A shorter gap than before counts little by little, so that bursts do not hide the
- * gaps between them.
+ * Sets how long the ring is watched next time: twice the client's pause before this submission,
+ * unless the pause exceeded the longest time; watching would not have helped then.  Shorter pauses
+ * take effect gradually, so that bursts do not hide the pauses between them.
  */
 static void learn_gap(struct wharf_core *core, struct wharf_session *session, uint64_t now_ns)
 {
@@ -55,8 +65,9 @@ static void learn_gap(struct wharf_core *core, struct wharf_session *session, ui
         session->activity.watch_ns = most_ns;
 }
 
-/* Jobs that ended before they were begun turned out to be unqueued work: what the session has
- * got for less is part of what it gets now.  Returns how much of `budget` that is. */
+/* Jobs that ended before they started were unqueued work, and were taken at too low a price.
+ * Subtracts that debt from the session's budget now.  Returns the part of `budget` that it takes.
+ */
 static uint32_t pay(const struct wharf_core *core, struct wharf_session *session, uint32_t budget)
 {
     if (!wharf_core_has_plenty(core))
@@ -67,7 +78,7 @@ static uint32_t pay(const struct wharf_core *core, struct wharf_session *session
     return paid;
 }
 
-/* Takes submissions of one session, at most `budget`; returns how much of it was used. */
+/* Takes submissions of one session within `budget`; returns the used part. */
 static uint32_t take(struct wharf_core *core, struct wharf_session *session, uint32_t budget,
                      uint64_t now_ns)
 {
@@ -100,8 +111,8 @@ static uint32_t take(struct wharf_core *core, struct wharf_session *session, uin
 }
 
 /*
- * From now on the client has to ring, unless there is something in its ring already; whether that
- * is so.  The session is then still watched.
+ * Arms a session: from now on its client has to ring.  If the ring already has submissions, the
+ * session stays watched; returns whether that is so.
  */
 static bool arm(struct wharf_core *core, struct wharf_session *session)
 {
@@ -118,9 +129,9 @@ static bool arm(struct wharf_core *core, struct wharf_session *session)
 }
 
 /*
- * Whether a session that has been quiet for long enough is watched all the same.  While all workers
- * are busy they look at the rings between two pieces in any case, and the loop thread, which hears
- * doorbells, has to wait for a processor, perhaps for milliseconds.
+ * Whether a session stays watched although its time is over.  While all workers are busy, they poll
+ * the rings between two pieces anyway; and the loop thread, which hears doorbells, waits for a
+ * processor, perhaps for milliseconds.
  */
 static bool may_linger(const struct wharf_core *core, const struct wharf_session *session,
                        uint64_t now_ns)
@@ -133,7 +144,7 @@ static bool may_linger(const struct wharf_core *core, const struct wharf_session
            (session->activity.lingers || core->watching.n_lingering < MOST_LINGERING);
 }
 
-/* Looks at the next watched session; one that has been quiet for long enough is armed. */
+/* Polls the next watched session, or arms it if its time is over. */
 static uint32_t look_at_next(struct wharf_core *core, uint32_t budget, uint64_t now_ns)
 {
     struct wharf_session *session =
@@ -183,7 +194,7 @@ bool wharf_core_poll_rings(struct wharf_core *core)
     return look_at_rings(core, now_ns);
 }
 
-/* ---- who looks next ------------------------------------------------------------------------ */
+/* ---- who polls next ------------------------------------------------------------------------ */
 
 bool wharf_core_call_worker(struct wharf_core *core)
 {
@@ -199,7 +210,7 @@ bool wharf_core_call_worker(struct wharf_core *core)
     return true;
 }
 
-/* Whether somebody looks at the rings before long. */
+/* Whether some thread polls the rings soon. */
 static bool somebody_looks(const struct wharf_core *core)
 {
     return core->workers.n_awake > 0 || core->fleet.gpus_looking ||
@@ -208,8 +219,8 @@ static bool somebody_looks(const struct wharf_core *core)
             BRIEF_PARTS * core->workers.n_brief >= (BRIEF_PARTS - 1) * core->workers.n_workers);
 }
 
-/* Arms all watched sessions.  If some cannot be because there is something in their rings, somebody
- * else has to look. */
+/* Arms all watched sessions.  If some stay watched, because their rings have submissions, another
+ * thread has to poll. */
 static void arm_all(struct wharf_core *core, uint64_t now_ns)
 {
     uint32_t budget = MOST_TAKEN;
@@ -239,9 +250,9 @@ static bool has_more_than_are_awake(const struct wharf_core *core)
 }
 
 /*
- * Workers for what is queued.  Each time that a GPU has taken a job there is another one that comes
- * first; where that is the GPU's as well, workers that came to look at it would be in the way of
- * the GPU's thread, in a flood after every few chunks: so it is looked at before any is called.
+ * Calls workers for queued jobs.  After a GPU has taken a job, another one is first.  If that is
+ * the GPU's too, workers that came for it would only disturb the GPU's thread, under load after
+ * every few chunks.  So the first job is examined before any worker is called.
  */
 static void call_workers(struct wharf_core *core)
 {
@@ -257,17 +268,17 @@ void wharf_core_before_unlock(struct wharf_core *core)
 {
     if (!wharf_list_is_empty(&core->due)) {
         wharf_place_due(core);
-        /* The loop thread, if nobody else, goes on. */
+        /* At least the loop thread continues. */
         core->wake_loop |= !wharf_list_is_empty(&core->due);
     }
     if (wharf_core_watches(core) && !somebody_looks(core))
         arm_all(core, wharf_now_ns());
     call_workers(core);
-    /* Their threads promise to look when they are called. */
+    /* A wharf-gpu thread that is called will poll. */
     uint32_t called = core->fleet.gpus_asleep ? wharf_place_gpus_to_wake(core) : 0;
     core->fleet.gpus_asleep &= ~called;
     core->fleet.gpus_called |= called;
-    /* Jobs' deadlines are nobody else's business while all workers sleep or are busy. */
+    /* While all workers sleep or are busy, only the loop thread watches deadlines. */
     if (core->deadlines.root && core->deadlines.root->key < core->loop_wakes_at_ns)
         core->wake_loop = true;
 }
@@ -279,13 +290,13 @@ bool wharf_core_doorbell(struct wharf_core *core, struct wharf_session *session,
     session->tenant->stats.n_doorbells += n_packets;
     if (session->state != WHARF_SESSION_LIVE || session->activity.is_watched)
         return false;
-    /* A client that rings for nothing is not worth a thread's watch. */
+    /* A client that rings without submissions is not watched. */
     if (take(core, session, MOST_TAKEN, now_ns) == 0)
         return false;
-    /* Where it only paid for what it owes, what it rang for is still in its ring. */
+    /* If it only paid its debt, its submissions are still in the ring. */
     if (!session->is_broken)
         wharf_core_watch(core, session, now_ns);
-    /* Worth a thread's watch if the client is about to come back; otherwise it rings again. */
+    /* Watch it if the client will come back soon; otherwise it rings again. */
     if (!session->is_broken && !somebody_looks(core) && session->activity.comes_back)
         wharf_core_call_worker(core);
     return true;

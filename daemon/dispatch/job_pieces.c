@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * job_pieces.c: cuts pieces from jobs for engines, and takes them back.
+ *
+ * A tenant is charged the estimate when a piece is taken, and the difference to the measured time
+ * when it ends; so a wrong estimate delays others, but is always paid.  While an engine has a
+ * piece, nothing that the piece refers to changes.  A job is completed when its last piece has
+ * ended and nothing of it is queued.
+ */
 #include "daemon/dispatch/job_pieces.h"
 
 #include "daemon/base/clock.h"
@@ -22,8 +30,7 @@
 #include "daemon/schedule/sched.h"
 #include "proto/wharf_job.h"
 
-/* Chunks of a batch that are handed out at once, whatever they are estimated to take: estimating
- * them is done under the core lock. */
+/* The most chunks of a batch in a piece, since estimating them happens under the core lock. */
 #define MOST_CHUNKS 64
 
 /* ---- out ----------------------------------------------------------------------------------- */
@@ -36,7 +43,7 @@ static uint64_t estimate_chunk(const struct wharf_job *job, uint32_t index)
                              chunk->dst_nbytes);
 }
 
-/* What a chunk of a batch, or a job of one chunk, takes on a processor and on a warp. */
+/* The estimates of a batch's chunk, or a single chunk, on a processor and on a warp. */
 static uint64_t chunk_cpu_ns(uint32_t gpu, const struct wharf_job *job, uint32_t index)
 {
     (void)gpu;
@@ -57,8 +64,8 @@ void wharf_core_unqueue(struct wharf_core *core, struct wharf_job *job)
     core->nothing_fits = false;
 }
 
-/* The first background job of some queue of each pool has waited long enough: it is a normal one
- * now. */
+/* Makes the first background job of some queue in each pool normal, if it has waited long enough.
+ */
 static void age_background(struct wharf_core *core, uint64_t now_ns)
 {
     for (unsigned i = 0; i < WHARF_N_POOLS; i++) {
@@ -71,16 +78,16 @@ static void age_background(struct wharf_core *core, uint64_t now_ns)
     }
 }
 
-/* What an engine takes at once. */
+/* The bounds of a piece. */
 struct appetite {
     uint64_t (*chunk_ns)(uint32_t gpu, const struct wharf_job *job, uint32_t index);
-    uint32_t gpu;     /* which it is, if it is one */
-    uint64_t most_ns; /* of chunk_ns, in all; but one chunk in any case */
+    uint32_t gpu;     /* number of the GPU, if the engine is one */
+    uint64_t most_ns; /* most total time, but at least one chunk */
     uint32_t most_chunks;
 };
 
-/* As many chunks as the engine takes, at least one; all that are left of a batch that was stopped,
- * since each of them costs next to nothing then.  Returns their time, by the engine's measure. */
+/* Chooses as many chunks as the bounds allow, at least one; for a stopped batch all the rest, since
+ * each then costs almost nothing.  Returns their time, by the engine's measure. */
 static uint64_t cut_slice(struct wharf_core *core, struct wharf_job *job,
                           const struct appetite *appetite, struct wharf_piece *piece)
 {
@@ -113,7 +120,7 @@ static uint64_t cut_slice(struct wharf_core *core, struct wharf_job *job,
     return sum_ns;
 }
 
-/* Its place among the marks is its slot's, where no other job is until it is completed. */
+/* Its mark has the place of its slot, which no other job uses before it is completed. */
 static uint32_t mark_place(const struct wharf_job *job)
 {
     return (uint32_t)(job - job->session->jobs);
@@ -191,7 +198,7 @@ uint64_t wharf_core_take_for_gpu(struct wharf_core *core, uint32_t gpu, struct w
                                  struct wharf_piece *ret_piece)
 {
     const uint32_t n_warps = core->fleet.gpus[gpu].n_warps;
-    /* Small enough pieces to keep to what may be handed over, and large enough for all warps. */
+    /* Pieces small enough for the limit on handed-over work, and large enough for all warps. */
     struct appetite appetite = {chunk_warp_ns, gpu, core->config.gpu_ahead_ns * n_warps,
                                 most_chunks < MOST_CHUNKS ? most_chunks : MOST_CHUNKS};
     uint64_t warp_ns = cut_piece(core, job, now_ns, &appetite, ret_piece);
@@ -274,7 +281,7 @@ static void slice_done(struct wharf_core *core, const struct wharf_piece *piece)
     wharf_core_complete_job(core, job, &end);
 }
 
-/* Makes what the piece is charged what it has used; returns that. */
+/* Adjusts the piece's charge to the time that it used, and returns that time. */
 static uint64_t charge(struct wharf_core *core, struct wharf_piece *piece, uint64_t now_ns)
 {
     struct wharf_job *job = piece->job;
@@ -297,13 +304,13 @@ void wharf_core_going_on(struct wharf_core *core, struct wharf_piece *piece, uin
     if (used_ns <= piece->charged_ns)
         return;
     charge(core, piece, now_ns);
-    /* The next one like it is to be estimated better, at once. */
+    /* So that the next similar piece has a better estimate at once. */
     if (piece->kind == WHARF_PIECE_CHUNK)
         wharf_estimates_learn(estimates, submission->codec, submission->src_nbytes,
                               submission->dst_nbytes, used_ns);
 }
 
-/* Corrects what was charged and estimated by what it took. */
+/* Corrects the charge and the estimates by the measured time. */
 static void balance_account(struct wharf_core *core, struct wharf_piece *piece)
 {
     struct wharf_job *job = piece->job;
@@ -380,7 +387,7 @@ void wharf_core_done(struct wharf_core *core, struct wharf_piece *piece)
         wharf_core_forget_job(core, job);
         wharf_core_release(core, session);
     } else if (piece->is_lost) {
-        /* It waits for the session's end, which the files' end below is. */
+        /* The job waits for the session's end, which the lost files cause below. */
     } else if (piece->kind == WHARF_PIECE_CHUNK) {
         chunk_done(core, piece);
     } else if (piece->kind == WHARF_PIECE_OPEN) {
@@ -390,6 +397,6 @@ void wharf_core_done(struct wharf_core *core, struct wharf_piece *piece)
     }
     if (session->file_io && wharf_file_io_is_lost(session->file_io))
         wharf_core_tell_loop(core, session);
-    /* Its client has something to do now, and may be back soon. */
+    /* Its client has a completion now, and may submit again soon. */
     wharf_core_watch(core, session, piece->ended_ns);
 }

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * job_stop.c: ends jobs early.
+ *
+ * A stopped job starts no more pieces.  Engines that have pieces see `stopped` and end them soon;
+ * the last piece completes the job.  A cancel visits the slots of its session in steps of bounded
+ * length.
+ */
 #include "daemon/dispatch/job_stop.h"
 
 #include "daemon/base/heap.h"
@@ -13,7 +20,7 @@
 #include "daemon/schedule/unqueued_work.h"
 #include "proto/wharf_job.h"
 
-/* What is left of a batch costs next to nothing: it need not wait for its turn. */
+/* The rest of a stopped batch costs almost nothing, so it need not wait for its turn. */
 static void hurry(struct wharf_core *core, struct wharf_job *job)
 {
     if (!wharf_list_is_linked(&job->link))
@@ -30,7 +37,7 @@ void wharf_core_stop_job(struct wharf_core *core, struct wharf_job *job, uint32_
     struct wharf_job_end end = {.outcome.result = result, .ended_ns = now_ns};
 
     wharf_heap_remove(&core->deadlines, &job->deadline);
-    /* A dead session's queues were dropped: its jobs are in none, and are being forgotten. */
+    /* A dead session's queues were dropped, so its jobs are in no queue, and are being freed. */
     if (job->session->state == WHARF_SESSION_DEAD)
         return;
     if (job->state == WHARF_JOB_QUEUED) {
@@ -47,7 +54,7 @@ void wharf_core_stop_job(struct wharf_core *core, struct wharf_job *job, uint32_
 
 /* ---- cancel -------------------------------------------------------------------------------- */
 
-/* Slots that are looked at for the price of one job. */
+/* Slots that are visited for the price of one job. */
 #define CANCEL_LOOKS 16
 
 static void cancel_complete(struct wharf_core *core, struct wharf_session *session)

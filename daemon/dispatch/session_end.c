@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session_end.c: recalls leases, and drains and ends sessions.
+ *
+ * A session can be changed only while no worker has a lease of it.  So each operation first recalls
+ * the lease, and n_recalls keeps workers from taking another one.  A worker that is blocked in the
+ * client's memory cannot give its lease back: then the operation fails, or leaves its rest to the
+ * worker.
+ */
 #include "daemon/dispatch/session_end.h"
 
 #include <sched.h>
@@ -18,7 +26,7 @@
 #include "daemon/placement/gpu_memory.h"
 #include "daemon/placement/place.h"
 
-/* Jobs of a dead session that are forgotten under one hold. */
+/* Jobs of a dead session that are dropped under one hold of the lock. */
 #define MOST_FORGOTTEN 256
 
 bool wharf_core_drain_session(struct wharf_core *core, struct wharf_session *session)
@@ -34,7 +42,7 @@ bool wharf_core_drain_session(struct wharf_core *core, struct wharf_session *ses
     wharf_core_unwatch(core, session);
     session->ring_flags |= WHARF_RING_DRAINING;
     wharf_ring_store_flags(&session->ring.d->flags, session->ring_flags);
-    /* All of it, since nobody looks at the ring any more. */
+    /* The whole ring, since nobody polls it later. */
     if (session->cancel.is_under_way)
         wharf_core_cancel_step(core, session, session->ring.n_entries, wharf_now_ns());
     if (session->n_in_flight == 0)
@@ -58,7 +66,7 @@ bool wharf_core_recall(struct wharf_core *core, struct wharf_session *session)
         wharf_core_leave(core);
         sched_yield();
         wharf_core_enter(core);
-        /* Nobody else does so meanwhile. */
+        /* No other thread does that meanwhile. */
         wharf_core_watch_over(core, wharf_now_ns());
     }
     if (session->lease)
@@ -85,7 +93,7 @@ void wharf_core_part_with(struct wharf_core *core, struct wharf_session *session
                           struct wharf_gpu_memory *memory, struct wharf_use *use)
 {
     wharf_use_subtract(&session->use, use);
-    /* The GPU's thread gives it back when it has let go of the memory. */
+    /* The GPU's thread returns the charge when it has released the memory. */
     if (wharf_gpu_memory_drop(core, memory, use))
         *use = (struct wharf_use){.n_jobs = 0};
 }
@@ -104,12 +112,12 @@ static struct wharf_session *first_leased(const struct wharf_core *core,
 
 void wharf_core_recall_all(struct wharf_core *core, const struct wharf_tenant *tenant)
 {
-    /* Others may begin meanwhile. */
+    /* Other leases may begin meanwhile. */
     for (uint32_t n = 0; n < core->workers.n_workers; n++) {
         struct wharf_session *session = first_leased(core, tenant);
         if (!session)
             return;
-        /* It may end meanwhile, and is freed by the loop thread then. */
+        /* The session may end meanwhile; then the loop thread frees it. */
         session->n_pins++;
         if (wharf_core_recall(core, session))
             wharf_core_let_go(session);
@@ -125,7 +133,7 @@ void wharf_core_retire_session(struct wharf_core *core, struct wharf_session *se
     wharf_list_remove(&session->publish_link);
     wharf_place_drop(core, session);
     core->nothing_fits = false;
-    /* Keeps it from being released while its jobs are gone through. */
+    /* Keeps it from being released during the loop over its jobs. */
     session->n_pins++;
     for (uint32_t i = 0; i < session->ring.n_entries; i++) {
         wharf_core_forget_job(core, &session->jobs[i]);
@@ -143,7 +151,7 @@ void wharf_core_kill_session(struct wharf_core *core, struct wharf_session *sess
     wharf_core_enter(core);
     session->state = WHARF_SESSION_DEAD;
     wharf_core_unwatch(core, session);
-    /* A worker that has it to itself does the rest, when it has ended the chunk that it is at. */
+    /* A leasing worker does the rest after its current chunk. */
     if (session->lease)
         wharf_lease_revoke(session->lease);
     else

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * suspend.c: suspends tenants whose memory blocks workers.
+ *
+ * A suspended tenant is taken out of all turns; its jobs stay queued.  The suspension lasts while a
+ * worker is blocked, and as long again afterwards if others have work.  So a tenant that blocks
+ * workers loses at least the time that it takes from others.
+ */
 #include "daemon/dispatch/suspend.h"
 
 #include <string.h>
@@ -25,7 +32,7 @@ static void resume(struct wharf_core *core, struct wharf_tenant *tenant)
     core->nothing_fits = false;
 }
 
-/* Others are served for as long as it kept a worker waiting. */
+/* Others are served for as long as it blocked a worker. */
 static bool is_over(const struct wharf_core *core, const struct wharf_tenant *tenant,
                     uint64_t now_ns)
 {

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_arena_pool.c: chooses which arenas to keep pinned in advance.
+ *
+ * The pool remembers the sizes of the latest sessions, most recent first, and keeps up to
+ * ARENAS_OF_SIZE of each within the setting `spare`.  It is the first to give memory up when the
+ * budget of pinned memory is spent.
+ */
 #include "daemon/placement/gpu_arena_pool.h"
 
 #include <stdlib.h>
@@ -9,7 +16,7 @@
 #include "daemon/core/residency.h"
 #include "daemon/placement/gpu_memory.h"
 
-/* Of each size: so many sessions can begin at about the same time. */
+/* Arenas of each size: how many sessions can start at about the same time. */
 #define ARENAS_OF_SIZE 2
 
 uint32_t wharf_gpu_arena_pool_maker(const struct wharf_core *core)
@@ -19,7 +26,7 @@ uint32_t wharf_gpu_arena_pool_maker(const struct wharf_core *core)
 
 /* ---- taking -------------------------------------------------------------------------------- */
 
-/* To the front of those that are remembered; the one at the end is forgotten. */
+/* Moves a size to the front of the remembered ones; drops the last one. */
 static void remember(struct wharf_gpu_arena_pool *pool, uint64_t nbytes)
 {
     unsigned i = 0;
@@ -31,7 +38,7 @@ static void remember(struct wharf_gpu_arena_pool *pool, uint64_t nbytes)
     pool->sizes[0] = nbytes;
 }
 
-/* Some worker has it. */
+/* Whether some worker has registered it. */
 static bool is_ready(const struct wharf_gpu_memory *memory)
 {
     for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++)
@@ -84,7 +91,7 @@ static unsigned n_of_size(const struct wharf_gpu_arena_pool *pool, uint64_t nbyt
     return n;
 }
 
-/* A size of which there are too few, and one more of which has at most so many bytes; 0: none. */
+/* A size of at most `most` bytes with too few arenas; 0: none. */
 static uint64_t missing(const struct wharf_gpu_arena_pool *pool, uint64_t most)
 {
     for (unsigned i = 0; i < WHARF_GPU_ARENA_POOL_SIZES; i++) {
@@ -103,7 +110,7 @@ static bool is_remembered(const struct wharf_gpu_arena_pool *pool, uint64_t nbyt
     return false;
 }
 
-/* Its memory is let go of as that of a session is; it is freed later, without the lock. */
+/* Releases its memory like a session's; the arena is freed later, without the lock. */
 static void give_up(struct wharf_core *core, struct wharf_gpu_pooled_arena *arena)
 {
     wharf_list_remove(&arena->link);
@@ -114,7 +121,7 @@ static void give_up(struct wharf_core *core, struct wharf_gpu_pooled_arena *aren
     core->fleet.gpus_wanted |= wharf_gpu_arena_pool_maker(core);
 }
 
-/* One of a size that nobody has asked for lately; whether there was one. */
+/* Gives up an arena of a size that no recent session wanted; whether there was one. */
 static bool give_up_stale(struct wharf_core *core)
 {
     WHARF_LIST_FOR(link, &core->residency.arena_pool.list)
@@ -158,7 +165,7 @@ void wharf_gpu_arena_pool_yield(struct wharf_core *core, uint64_t nbytes)
     }
 }
 
-/* Room for more of them in the budget, which they do not take from others. */
+/* The room for more arenas in the budget; they never evict others. */
 static uint64_t room(const struct wharf_core *core)
 {
     const struct wharf_gpu_arena_pool *pool = &core->residency.arena_pool;

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_memory.c: entries of the account of GPU memory.
+ *
+ * An entry exists from the creation of the client's memory until no worker has it and no job names
+ * it.  A worker's state of it changes only in wharf_gpu_memory_set, which keeps the sums of pinned
+ * memory right.
+ */
 #include "daemon/placement/gpu_memory.h"
 
 #include <fcntl.h>
@@ -46,7 +53,7 @@ struct wharf_gpu_memory *wharf_gpu_memory_new(struct wharf_core *core,
                                               struct wharf_session *session, int fd,
                                               uint64_t nbytes, bool read_only)
 {
-    /* The lock is not held, and another GPU may come. */
+    /* The lock is not held, so another GPU may be added meanwhile. */
     bool is_any = __atomic_load_n(&core->fleet.n_gpus, __ATOMIC_RELAXED) > 0;
     struct wharf_gpu_memory *memory = is_any ? entry_new(fd, nbytes) : NULL;
 
@@ -157,7 +164,7 @@ void wharf_gpu_memory_set(struct wharf_core *core, uint32_t gpu, struct wharf_gp
         wharf_pin_count(core, memory);
     } else if (!is_counted && memory->is_counted) {
         wharf_pin_discount(core, memory);
-        /* There is room for others. */
+        /* That makes room for others. */
         core->fleet.gpus_wanted |= all_gpus(core);
     }
     memory->is_counted = is_counted;
@@ -174,7 +181,7 @@ bool wharf_gpu_memory_drop(struct wharf_core *core, struct wharf_gpu_memory *mem
     memory->is_pooled = false;
     uint32_t holders = wharf_gpu_memory_holders(memory);
     if (!memory->is_device && holders == 0) {
-        /* The daemon's own mapping is still there: this frees no pages. */
+        /* The daemon's own mapping still exists, so this frees no pages. */
         wharf_close_fd(wharf_gpu_memory_free(memory));
         return false;
     }
@@ -185,7 +192,7 @@ bool wharf_gpu_memory_drop(struct wharf_core *core, struct wharf_gpu_memory *mem
     core->residency.dead_nbytes += memory->is_counted ? memory->nbytes : 0;
     core->fleet.gpus_wanted |= holders;
     if (holders == 0) {
-        /* The first one's thread closes descriptors, with or without a worker. */
+        /* The first GPU's thread closes descriptors, with or without a worker. */
         wharf_list_remove(&memory->link);
         wharf_list_append(&core->residency.unheld, &memory->link);
         core->fleet.gpus_wanted |= 1;
@@ -206,8 +213,8 @@ static enum wharf_gpu_memory_state lesser(enum wharf_gpu_memory_state a,
     return a < b ? a : b;
 }
 
-/* The regions that an opened batch names: the next one at or after *at, which is moved behind it;
- * NULL: there are no more. */
+/* Iterates over the regions that an opened batch names: returns the next one at or after *at and
+ * advances *at; NULL: no more. */
 static const struct wharf_region *next_region(const struct wharf_job *job, uint32_t *at)
 {
     const struct wharf_batch *batch = job->batch;

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_models.c: least recently used replacement of models on a GPU.
+ *
+ * Jobs in flight protect their models.  A tenant replaces its own models first, then those of a
+ * tenant with more than an even share, so that one tenant cannot push out all others.
+ */
 #include "daemon/placement/gpu_models.h"
 
 #include "daemon/base/clock.h"
@@ -6,13 +12,13 @@
 #include "daemon/core/core.h"
 #include "daemon/core/residency.h"
 
-/* One that was not used for so long makes room for anybody's. */
+/* A model that was unused for this long makes room for any tenant's. */
 #define UNUSED_NS ((uint64_t)WHARF_NS_PER_S)
-/* One that was refused is tried again after so long. */
+/* A refused model is tried again after this time. */
 #define RETRY_NS ((uint64_t)WHARF_NS_PER_S)
-/* While it is wanted again and again, GPUs are told so seldom. */
+/* The least time between two notices to GPUs that a model is wanted. */
 #define TELL_NS (100 * (uint64_t)WHARF_NS_PER_MS)
-/* Those used longest ago that are looked at for one that can go. */
+/* How many least recently used models are checked for a victim. */
 #define MOST_LOOKS 1024
 
 void wharf_gpu_models_want(struct wharf_core *core, const struct wharf_job *job)
@@ -81,7 +87,7 @@ bool wharf_gpu_models_have_place(const struct wharf_gpu_view *view, uint32_t gpu
            tenant->n_gpu_models[gpu] < tenant->quota.max_gpu_models;
 }
 
-/* Jobs of a session that a worker has to itself are not counted under the lock. */
+/* Jobs in a lease are not counted under the lock. */
 static bool is_in_use(const struct wharf_gpu_memory *memory)
 {
     return memory->session && (memory->session->lease || memory->model->n_users > 0);

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_room.c: eviction from pinned memory.
+ *
+ * Fair sharing of one resource of known size: a tenant may always take its even share, and more
+ * while nobody else wants it.  Only memory above an even share is evicted for others, least
+ * recently used first. Two delays prevent thrashing: memory stays pinned for a minimum time, and a
+ * failed search is not repeated for a while.  A search that finds too little evicts nothing.
+ */
 #include "daemon/placement/gpu_room.h"
 
 #include "daemon/base/clock.h"
@@ -11,25 +19,24 @@
 #include "daemon/placement/pin_account.h"
 #include "proto/wharf_job.h"
 
-/* Memory is pinned for so long before it goes for a tenant's that stays within an even share by
- * that; and so long before it goes for one's that has more then, too, which takes turns with it:
- * pinning a GiB takes 50 ms, and each time that memory is let go of kernels are away for a moment.
- */
+/* How long memory stays pinned before it can be evicted: for a tenant that stays within an even
+ * share; and for one that would have more, with which it takes turns.  Pinning a GiB takes 50 ms,
+ * and kernels have to leave for each release. */
 #define STAY_NS ((uint64_t)WHARF_NS_PER_S)
 #define TURN_NS (10 * (uint64_t)WHARF_NS_PER_S)
-/* What no item named for so long goes for anybody's. */
+/* Memory that no item named for this long can be evicted for anybody. */
 #define UNUSED_NS (10 * (uint64_t)WHARF_NS_PER_S)
-/* A job that ran elsewhere wanted its memory for so long. */
+/* How long memory counts as wanted after a job that ran elsewhere. */
 #define WANTED_NS (2 * (uint64_t)WHARF_NS_PER_S)
-/* While it is wanted again and again GPUs are told so seldom, and so seldom room is looked for in
- * vain. */
+/* The least time between two notices to GPUs that memory is wanted, and between two failed searches
+ * for room. */
 #define TELL_NS (100 * (uint64_t)WHARF_NS_PER_MS)
-/* The order of what was used longest ago need not be truer than that. */
+/* The accuracy of the least recently used order. */
 #define COARSE_NS (10 * (uint64_t)WHARF_NS_PER_MS)
-/* What goes at a time for one piece of memory, at most: where that is not enough, others follow. */
+/* The most victims at a time for one piece of memory; more can follow later. */
 #define MOST_VICTIMS 64
 
-/* Times are compared by sums: a look's own may be older than what it looks at. */
+/* Compare times by sums: the caller's time may be older than the entry's. */
 
 /* ---- jobs ---------------------------------------------------------------------------------- */
 
@@ -84,8 +91,7 @@ bool wharf_gpu_room_end_use(uint32_t gpu, const struct wharf_job *job)
 
 /* ---- room ---------------------------------------------------------------------------------- */
 
-/* What is missing for it, when all that is about to be let go of is gone; below 0: so much is left
- * over. */
+/* The bytes that are missing for it after all present evictions; below 0: the bytes to spare. */
 static int64_t missing_nbytes(const struct wharf_core *core, const struct wharf_gpu_memory *memory,
                               uint64_t going_nbytes)
 {
@@ -110,9 +116,9 @@ bool wharf_gpu_room_is_wanted(const struct wharf_gpu_memory *memory, uint64_t no
                                  !wharf_list_is_empty(&session->placing.due));
 }
 
-/* ---- who makes room ------------------------------------------------------------------------ */
+/* ---- victims ------------------------------------------------------------------------------- */
 
-/* Who looks for it, and what was found. */
+/* A search for victims, and its result. */
 struct search {
     const struct wharf_gpu_memory *memory; /* for which room is made */
     uint64_t now_ns;
@@ -127,7 +133,7 @@ static uint64_t staying_nbytes(const struct wharf_tenant *tenant)
     return tenant->gpu_pins.pinned_nbytes - tenant->gpu_pins.leaving_nbytes;
 }
 
-/* Whether this tenant's oldest pin may go, unless it has not been there for long enough. */
+/* Whether this tenant's least recently used memory may be evicted, apart from the minimum time. */
 static bool may_be_asked(const struct search *search, const struct wharf_tenant *tenant)
 {
     uint64_t nbytes = staying_nbytes(tenant);
@@ -162,7 +168,8 @@ static struct wharf_gpu_memory *find_victim(const struct wharf_core *core, struc
     return unused ? unused : found;
 }
 
-/* Whether others have so much that may go sooner or later, besides what goes already. */
+/* Whether others have enough memory that may be evicted sooner or later, besides present victims.
+ */
 static bool others_have(const struct wharf_core *core, const struct search *search, int64_t nbytes)
 {
     uint64_t kept =
@@ -178,8 +185,8 @@ static bool others_have(const struct wharf_core *core, const struct search *sear
     return nbytes <= 0;
 }
 
-/* Finds some that have so much together, or as many as go at a time, if others can follow when they
- * have gone; false: there are none, and all stay where they are. */
+/* Finds victims with enough memory; or as many as go at a time, if more can follow.  False: there
+ * are not enough, and nothing is evicted. */
 static bool find_victims(struct wharf_core *core, struct search *search, int64_t missing)
 {
     unsigned n;
@@ -205,7 +212,7 @@ static bool find_victims(struct wharf_core *core, struct search *search, int64_t
     return false;
 }
 
-/* No GPU takes anything more that names it. */
+/* From now on no GPU takes an item that names it. */
 static void evict(struct wharf_core *core, struct wharf_gpu_memory *memory)
 {
     wharf_list_remove(&memory->pin_link);
@@ -216,7 +223,7 @@ static void evict(struct wharf_core *core, struct wharf_gpu_memory *memory)
     core->fleet.gpus_wanted |= wharf_gpu_memory_holders(memory);
 }
 
-/* Of an even share of the budget, by those who would have some of it then. */
+/* An even share of the budget, among the tenants that would then have pinned memory. */
 static struct search begin_search(const struct wharf_core *core,
                                   const struct wharf_gpu_memory *memory, uint64_t now_ns)
 {

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pin_account.c: the sums of pinned memory.
+ *
+ * Invariant, under the core lock: pinned_nbytes is the sum over all entries with is_counted, and
+ * each tenant's pinned_nbytes and leaving_nbytes are the sums over its own.
+ */
 #include "daemon/placement/pin_account.h"
 
 #include "daemon/base/clock.h"

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place.c: assigns queued jobs to pools.
+ *
+ * A job's pool follows from what it asks for and what GPUs have at the moment, so it can change
+ * while the job waits: when a worker dies or gets ready, memory is registered or evicted, or a
+ * tenant is banned.  The job is then moved when it is picked, or when its memory's state changes.
+ * Jobs of one session are moved in their order.
+ */
 #include "daemon/placement/place.h"
 
 #include "daemon/base/list.h"
@@ -54,8 +62,8 @@ bool wharf_place_may_take_large(const struct wharf_core *core, uint32_t gpu)
 }
 
 /*
- * GPUs that something is wanted of or whose own jobs wait; and one for jobs of all GPUs, if no GPU
- * that is awake can take more.  Those that are awake look by themselves.
+ * The sleeping GPUs that have requests or jobs of their own; and one for jobs of any GPU, if no
+ * awake GPU has room. Awake threads check for themselves.
  */
 uint32_t wharf_place_gpus_to_wake(const struct wharf_core *core)
 {
@@ -94,14 +102,14 @@ static enum wharf_pool cpu_because(enum wharf_placement why, enum wharf_placemen
     return WHARF_POOL_CPU;
 }
 
-/* Who did harm to a worker before does none again, whatever it asks for. */
+/* A banned tenant's jobs never go to a GPU, whatever they ask for. */
 static bool is_banned(const struct wharf_job *job)
 {
     return job->session->tenant->gpu_trust.banned_until_ns > job->taken_ns;
 }
 
 /*
- * A job for GPU memory waits for the GPU whose memory it is, or is the CPU's, which refuses it
+ * A job in GPU memory waits for the GPU that owns the memory, or goes to the CPU, which refuses it
  * (wharf_place_refusal).
  */
 static enum wharf_pool choose_for_gpu_memory(const struct wharf_core *core,
@@ -136,7 +144,7 @@ static enum wharf_pool choose_for_gpu_memory(const struct wharf_core *core,
 
 bool wharf_place_is_refused(const struct wharf_core *core, const struct wharf_job *job)
 {
-    /* Not by the job's last placement: a batch is placed anew while its slices run. */
+    /* Not by the job's last placement: a batch is placed again while its slices run. */
     uint64_t codecs = __atomic_load_n(&core->fleet.gpu_codecs, __ATOMIC_RELAXED);
     uint32_t engine = __atomic_load_n(&core->fleet.gpu_engine, __ATOMIC_RELAXED);
 
@@ -155,7 +163,7 @@ struct wharf_outcome wharf_place_refusal(const struct wharf_core *core, const st
         return (struct wharf_outcome){.result = wharf_place_needs_gpu(job) ? WHARF_UNSUPPORTED
                                                                            : WHARF_BAD_REQUEST,
                                       .reason = WHARF_REASON_GPU_CODEC};
-    case WHARF_PLACED_TOO_LARGE: /* and the GPU has no memory for large ones */
+    case WHARF_PLACED_TOO_LARGE: /* and no GPU has places for large chunks */
     case WHARF_PLACED_NOT_PINNED:
         return (struct wharf_outcome){.result = WHARF_NO_MEMORY};
     default:
@@ -163,14 +171,14 @@ struct wharf_outcome wharf_place_refusal(const struct wharf_core *core, const st
     }
 }
 
-/* Opening a batch, and dropping the rest of one, is the CPU's work in any case. */
+/* The CPU always opens batches and drops the rest of stopped ones. */
 static bool is_decoded(const struct wharf_job *job)
 {
     return !job->stopped && (job->submission.opcode != WHARF_OP_BATCH || job->batch);
 }
 
-/* Why is left alone for what is not decoded, and for pool ANY: that is decided when the job is
- * picked. */
+/* Does not set `why` for jobs that do not decode, nor for pool ANY, where it is decided when the
+ * job is picked. */
 static enum wharf_pool choose_why(const struct wharf_core *core, const struct wharf_job *job,
                                   enum wharf_placement *ret_why)
 {
@@ -187,7 +195,7 @@ static enum wharf_pool choose_why(const struct wharf_core *core, const struct wh
         return cpu_because(WHARF_PLACED_NO_GPU, ret_why);
     if (is_banned(job))
         return cpu_because(WHARF_PLACED_BANNED, ret_why);
-    /* If the session wants the GPU alone, the CPU refuses it (wharf_place_is_refused). */
+    /* If the session wants only the GPU, the CPU refuses the job (wharf_place_is_refused). */
     if (!wharf_place_gpu_codes(core, job))
         return cpu_because(WHARF_PLACED_CODEC, ret_why);
     enum wharf_gpu_memory_state state = wharf_gpu_memory_anywhere(core, job);
@@ -213,7 +221,7 @@ enum wharf_pool wharf_place_pool_of(const struct wharf_core *core, const struct 
 
 /* ---- queues -------------------------------------------------------------------------------- */
 
-/* Opened batches have all their chunks before them. */
+/* An opened batch has all its chunks still to run. */
 static uint64_t backlog_of(const struct wharf_job *job)
 {
     uint64_t nbytes;
@@ -260,7 +268,7 @@ void wharf_place_push(struct wharf_core *core, struct wharf_job *job, bool at_fr
         place(core, job, at_front);
         return;
     }
-    /* Those before it come first. */
+    /* Earlier jobs of the session come first. */
     job->pool = WHARF_POOL_NONE;
     wharf_list_append(&session->placing.due, &job->link);
     core->n_waiting++;
@@ -295,12 +303,12 @@ void wharf_place_drop(struct wharf_core *core, struct wharf_session *session)
 
 /* ---- jobs that waited ---------------------------------------------------------------------- */
 
-/* Jobs that are placed anew under one hold of the lock, at some 300 ns each. */
+/* Jobs that are placed again under one hold of the lock, at about 300 ns each. */
 #define MOST_PLACED 64
 
 void wharf_place_look_again(struct wharf_core *core, struct wharf_session *session)
 {
-    /* Those that were looked at since the last time came before those that were not. */
+    /* Jobs that were placed again earlier come before those that were not. */
     wharf_list_splice(&session->placing.waiting, &session->placing.due);
     wharf_list_splice(&session->placing.due, &session->placing.waiting);
     if (!wharf_list_is_empty(&session->placing.due) &&
@@ -308,7 +316,7 @@ void wharf_place_look_again(struct wharf_core *core, struct wharf_session *sessi
         wharf_list_append(&core->due, &session->placing.due_link);
 }
 
-/* One job of the session whose turn it is. */
+/* Places one job of the next session. */
 static void place_next(struct wharf_core *core)
 {
     struct wharf_session *session =

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place_cost.c: learns what engines take for chunks.
+ *
+ * The CPU's cost is a mean for each tenant and codec (estimate.h).  A GPU's has two parts: the time
+ * of a warp, and the latency by the number of chunks in flight (gpu_latency.h).  The throughput of
+ * the link is learnt from pieces that were limited by it, by Little's law: bytes in flight divided
+ * by the time that they are there.
+ */
 #include "daemon/placement/place_cost.h"
 
 #include "daemon/base/clock.h"
@@ -13,7 +21,7 @@
 uint64_t wharf_place_warp_ns(uint32_t gpu, const struct wharf_job *job, uint64_t in_nbytes,
                              uint64_t out_nbytes)
 {
-    /* Larger chunks are not for a device: what it takes to say so does not matter. */
+    /* Larger chunks never run on a device, so the time for refusing them does not matter. */
     if (in_nbytes > WHARF_DEVICE_CHUNK_MAX_NBYTES)
         in_nbytes = WHARF_DEVICE_CHUNK_MAX_NBYTES;
     if (out_nbytes > WHARF_DEVICE_CHUNK_MAX_NBYTES)
@@ -29,14 +37,14 @@ bool wharf_place_needs_gpu(const struct wharf_job *job)
 }
 
 /*
- * Where learning of the flow begins: 64 GB/s of input and output together, which is about what a
- * PCIe 5 link carries; and what it stays within, five times that and an eighth of it.
+ * The initial throughput of the link, 64 GB/s of input plus output, which is about that of PCIe 5;
+ * and its bounds, five times that and an eighth of it.
  */
 #define START_FLOW_PS_PER_KIB 16000u
 #define LEAST_FLOW_PS_PER_KIB 3200u
 #define MOST_FLOW_PS_PER_KIB 128000u
-/* Less than that in flight tells nothing of what passes: who hands over, and who notices, have
- * their part in how long it is there. */
+/* With fewer bytes in flight a sample does not show the link's throughput, because hand-over and
+ * notice take a part of the time. */
 #define LEAST_FLOW_NBYTES ((uint64_t)4 << 20)
 
 static uint64_t flow_of(uint64_t nbytes, uint64_t ps_per_kib)
@@ -50,8 +58,8 @@ uint64_t wharf_place_flow_ns(const struct wharf_gpu_view *gpu, uint64_t nbytes)
     return flow_of(nbytes, gpu->flow_ps_per_kib ? gpu->flow_ps_per_kib : START_FLOW_PS_PER_KIB);
 }
 
-/* What is in flight when a piece comes and goes, divided by the time that it is there without being
- * decoded, is what passes, or less than could. */
+/* The bytes in flight, divided by the time that a piece is there without being decoded, are the
+ * link's throughput, or a lower bound of it. */
 static void learn_flow(struct wharf_gpu_view *gpu, const struct wharf_gpu_round *round)
 {
     uint64_t own_ns = gpu->latency_ns + round->decode_ns;
@@ -76,8 +84,8 @@ static struct wharf_gpu_latencies *latencies_of(const struct wharf_gpu_view *gpu
     return &job->session->tenant->gpu_costs[gpu->number].latencies;
 }
 
-/* Warps that wait for each other's bytes take longer for theirs: that is not a price of the data,
- * and is left to what is learnt of the way. */
+/* Warps that wait for the link take longer.  That is not a cost of the data; the estimate of the
+ * link has it. */
 void wharf_place_learn_latency(struct wharf_gpu_view *gpu, struct wharf_piece *piece,
                                const struct wharf_gpu_round *round)
 {
@@ -103,7 +111,7 @@ void wharf_place_learn_too_long(const struct wharf_gpu_view *gpu, const struct w
                               round->elapsed_ns);
 }
 
-/* What the CPU's threads pass at most of a tenant's chunks of a codec, KiB a second. */
+/* An upper bound of the CPU's throughput for a tenant's chunks of a codec, KiB a second. */
 static uint64_t cpu_rate(const struct wharf_core *core, const struct wharf_tenant *tenant,
                          uint32_t codec)
 {
@@ -122,7 +130,7 @@ void wharf_place_learn(struct wharf_core *core, const struct wharf_piece *piece,
                                piece->source_nbytes + piece->capacity_nbytes,
                                piece->n_chunks * (piece->ended_ns - job->taken_ns),
                                core->fleet.gpus_up != 0, cpu_rate(core, tenant, codec));
-    /* What was stopped half-way tells nothing. */
+    /* A stopped piece is no sample. */
     if (!job->stopped && !piece->is_crowded)
         wharf_estimates_learn(piece->warp_ns ? &tenant->gpu_costs[piece->gpu].warps
                                              : wharf_job_estimates(job),
@@ -131,9 +139,8 @@ void wharf_place_learn(struct wharf_core *core, const struct wharf_piece *piece,
 }
 
 /*
- * The time until the GPU can begin with one more item: until a warp is free, by what is queued
- * behind the warps' first ones, which all of them share; or until the way is free, while a warp
- * would be decoding.
+ * The time until the GPU can start one more item: until a warp is free, by the items beyond the
+ * warps' first ones, which all warps share; or until the link is free, while a warp decodes.
  */
 static uint64_t wait_of(const struct wharf_gpu_view *gpu, uint64_t ps_per_kib)
 {
@@ -154,7 +161,7 @@ static uint64_t wait_ns(const struct wharf_gpu_view *gpu)
     return wait_of(gpu, gpu->flow_ps_per_kib ? gpu->flow_ps_per_kib : START_FLOW_PS_PER_KIB);
 }
 
-/* Not by what passed of late: that is little where little was handed over. */
+/* Not by recent throughput, which is small when little was handed over. */
 bool wharf_place_gpu_has_room(const struct wharf_core *core, uint32_t gpu)
 {
     return wait_of(&core->fleet.gpus[gpu], START_FLOW_PS_PER_KIB) <= core->config.gpu_ahead_ns;
@@ -188,7 +195,7 @@ uint64_t wharf_place_latency_ns(const struct wharf_gpu_view *gpu, const struct w
 
     if (is_known)
         return ns;
-    /* So many were not there yet: by what it waits for as far as that can be told. */
+    /* No sample has that many in flight: add the waits that are known. */
     if (ns == 0)
         ns = gpu->latency_ns +
              wharf_estimate_mean_ns(&costs->warps, codec, next->in_nbytes, next->out_nbytes);

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place_offer.c: compares when engines would finish a job.
+ *
+ * For each engine that may run the job: the wait until it starts, plus the job's learnt time.  The
+ * smallest sum wins.  Two rules override it: under load the throughput probe (rate_probe.h)
+ * decides, and an engine without recent samples gets a chunk now and then.
+ */
 #include "daemon/placement/place_offer.h"
 
 #include "daemon/core/core.h"
@@ -12,13 +19,12 @@
 #include "daemon/placement/place_cost.h"
 #include "encoders/codec.h"
 
-/* An engine, or one of several GPUs, that has had none of a tenant's chunks of a codec while others
- * had so many gets one, to learn what it takes there; unless that would take so many times as long.
- */
+/* An engine, or a GPU, that got none of a tenant's chunks of a codec while others got this many,
+ * gets one as a sample, unless that would take this many times as long. */
 #define TRY_AFTER 512
 #define TRY_FACTOR 8
-/* The GPU may be later by this part: what it does costs no processor.  More of it would cost who
- * waits for each chunk more than a twentieth of what passes. */
+/* The GPU wins although it is later by this part, because it costs no processor.  A larger part
+ * would cost clients that wait for each chunk more than a twentieth of their throughput. */
 #define WORTH_PART 24
 
 /* Whether idle threads of the CPU may help with such a chunk: split_decode.h. */
@@ -29,14 +35,14 @@ static bool is_shared(uint32_t codec, uint64_t out_nbytes)
     return least > 0 && out_nbytes >= least;
 }
 
-/* Numbers of chunks that are not told apart take equally long. */
+/* Numbers of chunks in the same class have the same latency. */
 static bool is_better(const struct wharf_offer *offer, const struct wharf_offer *than)
 {
     return offer->ns < than->ns ||
            (offer->ns == than->ns && offer->n_in_flight < than->n_in_flight);
 }
 
-/* Chunks of the job's kind that others have had since this GPU last had one. */
+/* Chunks of the job's kind that others ran since this GPU's last one. */
 static uint32_t n_elsewhere(const struct wharf_job *job, uint32_t gpu)
 {
     const struct wharf_estimates *warps = &job->session->tenant->gpu_costs[gpu].warps;
@@ -62,7 +68,7 @@ static bool offer_of(const struct wharf_core *core, const struct wharf_job *job,
     return true;
 }
 
-/* Of those that are to learn, only what has room: nobody waits for that. */
+/* A GPU that needs a sample counts only if it has room: the sample does not wait. */
 static bool is_neglected(const struct wharf_core *core, const struct wharf_offer *offer)
 {
     return offer->is_to_learn && wharf_place_gpu_has_room(core, offer->gpu);
@@ -105,7 +111,7 @@ bool wharf_offer_wins(const struct wharf_core *core, const struct wharf_job *job
     uint32_t codec = job->submission.codec;
     enum wharf_policy policy = (enum wharf_policy)tenant->probes[codec].policy;
 
-    /* In a flood each chunk is asked for twice: what need not be known is not reckoned. */
+    /* Under load this runs twice for each chunk, so it computes no more than it needs. */
     if (policy == WHARF_POLICY_CPU)
         return false;
     struct wharf_next_chunk next = wharf_place_next_chunk(job);
@@ -125,11 +131,11 @@ bool wharf_offer_wins(const struct wharf_core *core, const struct wharf_job *job
     return gpu_ns < cpu_ns + cpu_ns / WORTH_PART;
 }
 
-/* Another GPU may be sooner than the one that could take a job now by this part: below that it is
- * not worth waking it. */
+/* A job is left to another GPU only if that would be sooner by this part; less is not worth waking
+ * it. */
 #define SOONER_PART 8
 
-/* Whether a job is left to the best offer by a GPU that could take it now. */
+/* Whether a GPU that could take a job now leaves it to the best offer. */
 static bool is_left(const struct wharf_core *core, const struct wharf_offer *own,
                     const struct wharf_offer *best)
 {
@@ -160,7 +166,7 @@ uint64_t wharf_offer_before_ns(const struct wharf_core *core, const struct wharf
     return core->workers.n_workers == 0 ? 0 : (sum_ns - own_ns) / core->workers.n_workers;
 }
 
-/* A piece's chunks, which this engine could have had, go to another one. */
+/* Counts a piece's chunks that went to another engine than this one. */
 static void count_elsewhere(struct wharf_estimates *estimates, const struct wharf_piece *piece)
 {
     uint32_t *n = &estimates->n_elsewhere[piece->job->submission.codec];
@@ -169,7 +175,7 @@ static void count_elsewhere(struct wharf_estimates *estimates, const struct whar
         *n += piece->n_chunks;
 }
 
-/* Of pool ANY all others could have had them, of pool GPU the other GPUs. */
+/* In pool ANY all other engines could have run them, in pool GPU the other GPUs. */
 static void count_for_others(const struct wharf_core *core, const struct wharf_piece *piece,
                              uint32_t gpu)
 {

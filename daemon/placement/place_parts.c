@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place_parts.c: chooses the number of a chunk's parts on a GPU.
+ *
+ * More parts shorten a lone chunk, and cost work that repeats in each part.  So the number is the
+ * least of several bounds: the tenant's part of the idle warps, parts that still pay, and as many
+ * as keep the link busy.
+ */
 #include "daemon/placement/place_parts.h"
 
 #include "daemon/core/core.h"
@@ -10,8 +17,8 @@
 #include "kernels/device_batch.h"
 #include "kernels/work_parts.h"
 
-/* An item's room that parts of a large chunk are planned to fill by this part: splits are not even,
- * and a part whose bytes do not fit there is refused. */
+/* Parts of a large chunk are planned to fill this part of an item's room, since splits are uneven,
+ * and a part that does not fit is refused. */
 #define FILL_PART 2
 
 static uint64_t larger_of(const struct wharf_job *job)
@@ -22,8 +29,8 @@ static uint64_t larger_of(const struct wharf_job *job)
                                                            : submission->dst_nbytes;
 }
 
-/* Whether its codec's streams have places to begin at, and none was refused of late.  Who wants the
- * GPU and nothing else has no other choice for a large one. */
+/* Whether the codec's streams can have splits, and none of the session's was refused recently.  A
+ * session that wants only the GPU has no other choice for a large chunk. */
 static bool may_have_parts(const struct wharf_core *core, const struct wharf_job *job)
 {
     const struct wharf_session *session = job->session;
@@ -54,7 +61,7 @@ uint32_t wharf_parts_least(const struct wharf_core *core, const struct wharf_job
     return wharf_parts_can_do(core, job) ? (uint32_t)n_at_least(core, job) : 1;
 }
 
-/* Its share of the warps that have nothing to do, beside those jobs that wait for them too. */
+/* Its part of the idle warps, shared with other waiting jobs. */
 static uint64_t idle_share(const struct wharf_core *core, const struct wharf_gpu_view *gpu)
 {
     uint32_t n_idle = gpu->n_warps > gpu->n_in_flight ? gpu->n_warps - gpu->n_in_flight : 0;
@@ -65,7 +72,7 @@ static uint64_t idle_share(const struct wharf_core *core, const struct wharf_gpu
     return n_waiting > 1 ? n_idle / n_waiting : n_idle;
 }
 
-/* What its tenant may still have of the warps, of which all tenants with items have as many. */
+/* The warps that its tenant may still use; all tenants with items get the same number. */
 static uint64_t tenant_share(const struct wharf_core *core, const struct wharf_job *job,
                              const struct wharf_gpu_view *gpu)
 {
@@ -75,8 +82,8 @@ static uint64_t tenant_share(const struct wharf_core *core, const struct wharf_j
     return gpu->n_warps / n_tenants > n_items ? gpu->n_warps / n_tenants - n_items : 0;
 }
 
-/* So many that none is done before the bytes that are on their way have passed: more would only
- * wait for theirs. */
+/* So many that the parts end no sooner than the bytes in flight have passed the link; more would
+ * only wait. */
 static uint64_t worth_it(const struct wharf_job *job, const struct wharf_gpu_view *gpu)
 {
     const struct wharf_submission *submission = &job->submission;

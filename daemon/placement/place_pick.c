@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place_pick.c: picks the next job for an engine from its pools.
+ *
+ * An engine serves two kinds of pools, its own and those that it shares.  A counter of the lead of
+ * one over the other, in time, decides between them, so that neither starves.  Jobs that do not
+ * belong into their pool any more are moved first, a bounded number at each pick.
+ */
 #include "daemon/placement/place_pick.h"
 
 #include "daemon/core/core.h"
@@ -12,12 +19,12 @@
 #include "daemon/schedule/idle_work.h"
 #include "daemon/schedule/sched.h"
 
-/* Jobs whose memory is not what it was when they were queued that are moved at one pick. */
+/* The most jobs that one pick moves to another pool, because their memory's state has changed. */
 #define MOST_MOVED 16
-/* Other tenants' jobs that are looked at where the first one is left to a GPU. */
+/* The most jobs of other tenants that are checked when the first job is left to a GPU. */
 #define MOST_OTHERS 8
 
-/* Of the first jobs of two pools that one engine serves, the one whose pool has had less of its
+/* Of the first jobs of an engine's two pools, the one whose pool has used less of the engine's
  * time. */
 static struct wharf_job *by_turns(struct wharf_job *own, struct wharf_job *any, int64_t lead_ns)
 {
@@ -26,7 +33,7 @@ static struct wharf_job *by_turns(struct wharf_job *own, struct wharf_job *any, 
     return lead_ns > 0 ? own : any;
 }
 
-/* One of two pools of an engine has had more of it; or less, below 0. */
+/* Adjusts the lead of one of an engine's two pools. */
 static void count_lead(const struct wharf_core *core, int64_t *lead_ns, unsigned other,
                        int64_t more_ns)
 {
@@ -65,7 +72,7 @@ void wharf_place_took_by_gpu(struct wharf_core *core, const struct wharf_piece *
         count_lead(core, &view->own_lead_ns, own, -more_ns);
 }
 
-/* The first job of a lane that still belongs where it is: those before it go where they do. */
+/* The first job of a lane that still belongs into its pool; moves the jobs before it. */
 static struct wharf_job *
 first_in_place(struct wharf_core *core, unsigned pool, unsigned lane, uint64_t most_ns,
                bool (*stays)(const struct wharf_core *core, const struct wharf_job *job))
@@ -80,20 +87,20 @@ first_in_place(struct wharf_core *core, unsigned pool, unsigned lane, uint64_t m
     return NULL;
 }
 
-/* What was queued for a GPU when it was up, and can only be run there, waits for it. */
+/* A job that was queued while its GPU was up, and can run only there, waits for it. */
 static bool can_do_without(const struct wharf_core *core, const struct wharf_job *job)
 {
     (void)core;
     return job->stopped || !wharf_place_needs_gpu(job);
 }
 
-/* What was queued for a GPU, and whose memory it no longer has, goes where it belongs. */
+/* A job that was queued for a GPU, which has lost its memory, moves to the right pool. */
 static bool is_ready(const struct wharf_core *core, const struct wharf_job *job)
 {
     return wharf_place_pool_of(core, job) == job->pool;
 }
 
-/* Of the pools of GPUs that have no worker now. */
+/* For the pools of GPUs without a worker. */
 static struct wharf_job *first_left_by_gpus(struct wharf_core *core, unsigned lane,
                                             uint64_t most_ns)
 {
@@ -110,7 +117,7 @@ static struct wharf_job *first_left_by_gpus(struct wharf_core *core, unsigned la
     return job;
 }
 
-/* A look for a job of other tenants than this one, since its own are left to a GPU. */
+/* A search for a job of another tenant, because this one's jobs are left to a GPU. */
 struct others {
     const struct wharf_core *core;
     const struct wharf_tenant *tenant;
@@ -127,7 +134,7 @@ static bool is_others_for_cpu(const struct wharf_job *job, const void *context)
            (*others->n_looks)++ < MOST_OTHERS && !wharf_offer_wins(others->core, job, 0, &best);
 }
 
-/* Of those for any engine: where the first one is a GPU's, nobody else's waits behind it. */
+/* In pool ANY: if the first job is left to a GPU, other tenants' jobs do not wait behind it. */
 static struct wharf_job *first_of_any_for_cpu(struct wharf_core *core, unsigned lane,
                                               uint64_t most_ns)
 {
@@ -168,8 +175,8 @@ static bool has_memory(const struct wharf_job *job, const void *gpu)
     return wharf_gpu_memory_of_job(job, *(const uint32_t *)gpu) == WHARF_GPU_MEMORY_READY;
 }
 
-/* Of jobs for several engines the next one; where another GPU has its memory and this one has not,
- * one that is not held up by it. */
+/* The next job for any of several engines.  If only another GPU has its memory, a job that does not
+ * wait for it. */
 static struct wharf_job *first_with_memory(struct wharf_core *core, unsigned pool, uint32_t gpu,
                                            unsigned lane)
 {
@@ -185,7 +192,7 @@ static struct wharf_job *first_with_memory(struct wharf_core *core, unsigned poo
     return other && is_ready(core, other) ? other : job;
 }
 
-/* Of those that any GPU can have, one for this one; or what no GPU has the memory for, to be
+/* Of the jobs for any GPU, one that this GPU can run; or one whose memory no GPU has, to be
  * refused. */
 static struct wharf_job *first_of_all_gpus(struct wharf_core *core, uint32_t gpu, unsigned lane)
 {
@@ -219,13 +226,12 @@ struct wharf_job *wharf_place_first_for_gpu(struct wharf_core *core, uint32_t gp
             first_in_place(core, WHARF_POOL_OWN + gpu, lane, UINT64_MAX, is_ready);
         struct wharf_job *all = first_of_all_gpus(core, gpu, lane);
         struct wharf_job *any = first_of_any(core, gpu, lane);
-        /* The other way round: what is ahead there is the second one. */
+        /* In this order, because own_lead_ns is the lead of the GPU's own pool. */
         own = by_turns(all, own, view->own_lead_ns);
         job = by_turns(own, any, view->lead_ns);
         wants_any |= any != NULL;
     }
-    /* What a thread of the CPU left to it, and it does not want either any more, whatever else it
-     * has. */
+    /* A CPU thread left a job to this GPU, which does not want it either any more. */
     if (!wants_any && core->fleet.gpus_left >> gpu & 1) {
         core->fleet.gpus_left &= ~(1u << gpu);
         core->nothing_fits = false;
@@ -244,7 +250,7 @@ struct wharf_job *wharf_place_first_large(struct wharf_core *core, uint32_t gpu)
     if (!job || has_memory(job, &gpu) ||
         wharf_gpu_memory_anywhere(core, job) != WHARF_GPU_MEMORY_READY)
         return job;
-    /* Another one has its memory. */
+    /* Another GPU has its memory. */
     core->fleet.gpus_wanted |= core->fleet.gpus_up & ~(1u << gpu);
     return NULL;
 }

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * idle_work.c: counts who waits for background compression, and adapts how much of it may run.
+ *
+ * Multiplicative decrease, additive increase: a job that had to wait halves the number of workers
+ * that may take such work, and sixteen pieces without one add a worker again.
+ */
 #include "daemon/schedule/idle_work.h"
 
 #include "daemon/core/core.h"
 #include "daemon/core/job.h"
 #include "daemon/schedule/sched.h"
 
-/* Pieces that nobody waited for, until one more worker may have some. */
+/* How many pieces without a delayed job add a worker. */
 #define CALM_PIECES 16
 
 static bool others_wait(const struct wharf_core *core, enum wharf_pool pool)
@@ -29,7 +35,7 @@ bool wharf_idle_work_may_begin(const struct wharf_core *core)
            !others_wait(core, WHARF_POOL_CPU) && !others_wait(core, WHARF_POOL_ANY);
 }
 
-/* Somebody waited while idle work ran. */
+/* A job had to wait while idle work ran. */
 static void throttle(struct wharf_core *core)
 {
     core->idle_work.n_fewer = core->workers.n_workers - wharf_idle_work_allowed(core) / 2;

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sched.c: one scheduler, for the jobs of one pool.
+ *
+ * Deficit round robin (Shreedhar and Varghese, 1995) over tenants by weight and then over their
+ * sessions, in each lane (turns.h).  A turn lasts until its quantum is used; a job that overdraws
+ * it is paid for in later rounds.  So over time each tenant with work gets its share, whatever its
+ * jobs take.
+ */
 #include "daemon/schedule/sched.h"
 
 #include "daemon/base/clock.h"
@@ -9,11 +17,11 @@
 #include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
 
-/* Tenants, and sessions of each, that are looked at for a short job before giving up. */
+/* The most tenants, and sessions of each, that are checked for a short job. */
 #define MOST_LOOKS 64
 
-/* A tenant owes at most so many of its quanta for what was done for it outside its queue: nobody
- * may have wanted that time. */
+/* A tenant owes at most this many of its quanta for unqueued work, since perhaps nobody else wanted
+ * that time. */
 #define MOST_UNQUEUED 4
 
 /* ---- queues -------------------------------------------------------------------------------- */
@@ -147,7 +155,7 @@ void wharf_sched_drop(struct wharf_sched *sched, struct wharf_session *session)
 
 /* ---- choosing ------------------------------------------------------------------------------ */
 
-/* From turns to what they are part of. */
+/* From a turn to the struct that contains it. */
 static struct wharf_sched_tenant *tenant_of(struct wharf_turn *turn, unsigned lane)
 {
     char *start = (char *)turn - offsetof(struct wharf_sched_tenant, lane[0].turn) -
@@ -174,8 +182,7 @@ static struct wharf_job *first_of_lane(struct wharf_sched *sched, unsigned lane)
     return WHARF_LIST_FIRST(&session_of(turn, lane)->lane[lane].jobs, struct wharf_job, link);
 }
 
-/* Of a tenant's jobs that are first in their sessions' queues, and good: the one whose turn is
- * nearest. */
+/* Among the good jobs at the head of a tenant's sessions' queues, the one whose turn is next. */
 static struct wharf_job *good_of_tenant(struct wharf_turns *sessions, unsigned lane,
                                         wharf_sched_is_good *is_good, const void *context)
 {
@@ -200,9 +207,8 @@ static struct wharf_job *good_of_tenant(struct wharf_turns *sessions, unsigned l
 }
 
 /*
- * Sessions whose jobs are not good do not use up their quanta, so a session that has had its
- * quantum would wait for them in vain.  The good job whose turn is nearest is next, and rounds go
- * on.
+ * Sessions without a good job do not use their quanta, so a session that has used its own would
+ * wait for them forever.  So the good job whose turn is next is taken, and the rounds continue.
  */
 struct wharf_job *wharf_sched_first_good(struct wharf_sched *sched, unsigned lane,
                                          wharf_sched_is_good *is_good, const void *context)
@@ -255,7 +261,7 @@ struct wharf_job *wharf_sched_first(struct wharf_sched *sched, uint64_t most_ns)
     return job;
 }
 
-/* The session's first normal job, if it could be its turn; else NULL. */
+/* The session's first normal job, if its turn may come now; else NULL. */
 static struct wharf_job *first_of_session(struct wharf_turns *sessions,
                                           struct wharf_sched_session *session)
 {
@@ -312,7 +318,7 @@ static void charge_lane(struct wharf_sched *sched, struct wharf_session *session
 
     wharf_turns_charge(&tenant->lane[lane].sessions, &own->lane[lane].turn, used_ns);
     wharf_turns_charge(&sched->tenants[lane], &tenant->lane[lane].turn, used_ns);
-    /* What goes before other tenants' jobs is part of the tenant's share all the same. */
+    /* Interactive jobs also count against the tenant's share. */
     if (lane == WHARF_LANE_INTERACTIVE)
         wharf_turns_charge(&sched->tenants[WHARF_LANE_NORMAL],
                            &tenant->lane[WHARF_LANE_NORMAL].turn, used_ns);
