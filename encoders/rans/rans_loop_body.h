@@ -253,7 +253,8 @@ LANES_INLINE bool join(const struct wharf_rans_loop_job *job, struct lookup look
     if (walk->split.last_group >= job->task.body->n_symbols / WHARF_RANS_N_LANES)
         return wharf_rans_walk_init_at(walk, &job->task, cursor);
     while (walk->group <= walk->split.last_group)
-        if (!wharf_rans_goes_on(job->task.asker, WHARF_RANS_EXACT_NGROUPS) || !join_group(job, lookup, walk))
+        if (!wharf_rans_goes_on(job->task.asker, WHARF_RANS_EXACT_NGROUPS) ||
+            !join_group(job, lookup, walk))
             return false;
     wharf_rans_walk_next_window(walk);
     return true;

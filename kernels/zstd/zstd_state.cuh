@@ -21,9 +21,9 @@ namespace zstd
 enum kind : unsigned { LITERAL_LENGTHS, MATCH_LENGTHS, OFFSETS, WEIGHTS };
 
 /*
- * A state of a table is a word, a cell, so that one sum of three of them says how many bits a sequence
- * takes.  Byte 0 has the bits of the next state: shifts by a cell are shifts by them.  Byte 1 has the
- * bits of the value.  Then come the symbol, and the next state where its bits are 0.
+ * A state of a table is a word, a cell, so that one sum of three of them says how many bits a
+ * sequence takes.  Byte 0 has the bits of the next state: shifts by a cell are shifts by them. Byte
+ * 1 has the bits of the value.  Then come the symbol, and the next state where its bits are 0.
  */
 constexpr unsigned CELL_EXTRA_SHIFT = 8, CELL_SYMBOL_SHIFT = 16, CELL_NEXT_SHIFT = 23;
 WHARF_DEVICE uint32_t cell_n_extra(uint32_t cell)
