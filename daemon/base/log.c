@@ -22,27 +22,27 @@
 #include "daemon/base/log_sink.h"
 #include "proto/utf8.h"
 
-/* How long the end waits for messages that nobody takes. */
+/* How long the daemon's end waits for messages that nobody reads. */
 #define STOP_NS ((uint64_t)WHARF_NS_PER_S)
 
-/* Before the thread is there, whoever has a message writes it; after it, nobody does. */
+/* Before the thread runs, the caller writes a message; after its end, messages are dropped. */
 enum way { DIRECT, QUEUED, ENDED };
 
 static enum way way;
 static int max_level = WHARF_LOG_INFO;
-static struct wharf_log_counts counts; /* of any thread */
+static struct wharf_log_counts counts; /* by all threads */
 static unsigned n_unsaid;              /* messages that were not taken */
 
 static struct {
     struct wharf_log_queue queue;
-    sem_t wanted; /* once for each message at least */
+    sem_t wanted; /* posted at least once for each message */
     sem_t ended;
     pthread_t thread;
     bool stop;
 } writer;
 
-/* Of this thread: it holds a lock under which no system call is made, and has to wake the writer
- * when it has given that back. */
+/* Locks that this thread holds under which no system call may happen; the writer is woken after the
+ * last one. */
 static __thread unsigned n_holds;
 static __thread bool owes_wake;
 
@@ -91,7 +91,7 @@ static void write_count(int level, unsigned n, const char *what)
     write_entry(&entry);
 }
 
-/* What is said now, and is not taken either, is one more that was left out. */
+/* Reports dropped messages; if this message is dropped too, it counts as another one. */
 static void confess(void)
 {
     unsigned n = __atomic_exchange_n(&n_unsaid, 0, __ATOMIC_RELAXED);

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fd_filter.c: asks the filter process for the descriptors of one client at a time.
+ *
+ * The connection whose packet the filter has is held.  If the time limit passes, the filter is
+ * killed and replaced, the connection is closed, and the tenant pays for the killed process until
+ * it is gone.  The queue is ordered by how much of the loop thread's time tenants have used, so
+ * that one tenant does not delay others.
+ */
 #include "daemon/control/fd_filter.h"
 
 #include <poll.h>
@@ -24,16 +32,16 @@
 
 struct wharf_fd_filter {
     struct wharf_server *server;
-    struct wharf_fd_filter_process *process; /* the one that is asked; NULL: none is running */
+    struct wharf_fd_filter_process *process; /* the current process; NULL: none runs */
     bool is_busy;                            /* an answer is awaited */
-    struct wharf_connection *asked;          /* for whom; NULL if it ended meanwhile */
-    struct wharf_tenant *tenant;             /* whose; pinned */
-    struct wharf_list queue;                 /* connections that wait for their turn */
+    struct wharf_connection *asked; /* whose question it has; NULL if that connection ended */
+    struct wharf_tenant *tenant;    /* whose; pinned */
+    struct wharf_list queue;        /* connections that wait for their turn */
     struct wharf_list killed;
     struct wharf_timer timer;
 };
 
-/* What a question and its answer take of the loop thread, about: they come outside of its turns. */
+/* About what a question and its answer take of the loop thread, outside of the tenant's turns. */
 #define ANSWER_NS (20 * (uint64_t)WHARF_NS_PER_US)
 
 static void on_answer(struct wharf_source *source, uint32_t ready);
@@ -42,8 +50,8 @@ static void set_timer(struct wharf_fd_filter *filter);
 
 /* ---- processes ----------------------------------------------------------------------------- */
 
-/* Whom the question is for must not be forgotten while the answer is awaited: the connection can
- * end meanwhile. */
+/* Keeps a reference to the tenant while the answer is awaited, because the connection can end
+ * meanwhile. */
 static void set_asked(struct wharf_fd_filter *filter, struct wharf_connection *connection)
 {
     struct wharf_core *core = &filter->server->core;
@@ -59,7 +67,7 @@ static void set_asked(struct wharf_fd_filter *filter, struct wharf_connection *c
     filter->asked = connection;
 }
 
-/* No answer will come from it: its packet is lost, and with it the connection. */
+/* No answer will come: the packet is lost, and with it the connection. */
 static struct wharf_connection *forget_asked(struct wharf_fd_filter *filter)
 {
     struct wharf_connection *connection = filter->asked;
@@ -69,7 +77,7 @@ static struct wharf_connection *forget_asked(struct wharf_fd_filter *filter)
     return connection;
 }
 
-/* The process is of no use, which is nobody's fault: the client can go on with its arena. */
+/* The process failed through nobody's fault: the client can reconnect with its arena. */
 static void part_with(struct wharf_connection *connection, bool was_up)
 {
     if (connection)
@@ -122,7 +130,7 @@ static uint64_t barred_ns(const struct wharf_fd_filter *filter)
     return wharf_config_barred_ns(&filter->server->config);
 }
 
-/* Its descriptors have hung filters: while one does, everybody's have to wait. */
+/* Whether the tenant's descriptors have hung too many filters; each hang makes all clients wait. */
 static bool is_barred(const struct wharf_fd_filter *filter,
                       const struct wharf_connection *connection)
 {
@@ -137,7 +145,7 @@ static bool is_barred(const struct wharf_fd_filter *filter,
     return result;
 }
 
-/* A session that is there can go on with its arena later: it need not be this client who did it. */
+/* An existing session may reconnect with its arena later, since another client may be the cause. */
 static void refuse_barred(struct wharf_connection *connection)
 {
     static const char text[] = "descriptors of this user have hung processes of the daemon";
@@ -161,8 +169,8 @@ static void count_hang(const struct wharf_fd_filter *filter, struct wharf_tenant
     tenant->n_hung_filters++;
 }
 
-/* It hangs in what the client sent: another one takes its place.  It stays a debt of the tenant's
- * until it is gone, which can take as long as the client's file server likes. */
+/* Replaces a filter that hangs in a client's descriptor.  The tenant pays for it until it is gone,
+ * which can take as long as the client's file server likes. */
 static void replace_hung(struct wharf_fd_filter *filter)
 {
     struct wharf_fd_filter_process *process = filter->process;
@@ -177,13 +185,13 @@ static void replace_hung(struct wharf_fd_filter *filter)
     count_hang(filter, process->blamed);
     wharf_core_leave(&server->core);
     struct wharf_connection *connection = forget_asked(filter);
-    /* Who is stopped together with the filter, as containers are, has sent nothing that hangs: the
-     * first time that may be so. */
+    /* A client that was stopped together with the filter, like a container, has sent nothing that
+     * hangs; the first time this is assumed. */
     if (connection)
         wharf_connection_part(connection, "looking at the descriptor took too long: connect again");
 }
 
-/* It has not seen anything that a client sent. */
+/* Replaces a filter that has not started in time; no client is at fault. */
 static void replace_late(struct wharf_fd_filter *filter)
 {
     wharf_fd_filter_process_log_late();
@@ -195,7 +203,8 @@ static void on_timeout(struct wharf_timer *timer)
 {
     struct wharf_fd_filter *filter = WHARF_LIST_ENTRY(timer, struct wharf_fd_filter, timer);
 
-    /* It may have come while this thread was kept from its processor: the next turn takes it. */
+    /* The answer may have arrived while this thread had no processor; then the next turn takes it.
+     */
     if (wharf_fd_filter_process_has_answered(filter->process)) {
         set_timer(filter);
         return;
@@ -209,8 +218,7 @@ static void on_timeout(struct wharf_timer *timer)
 
 /* ---- questions ----------------------------------------------------------------------------- */
 
-/* For the answer to the question that was asked.  What a process needs to start is not the
- * client's time. */
+/* Sets the time limit for the current question.  The start of a process does not count. */
 static void set_timer(struct wharf_fd_filter *filter)
 {
     uint64_t most_ns = filter->process->is_up ? filter->server->config.fd_filter_timeout_ns
@@ -239,7 +247,7 @@ static int ask(struct wharf_fd_filter *filter, struct wharf_connection *connecti
 {
     int r = send_to_process(filter, connection);
 
-    /* It has died, and nobody was told yet. */
+    /* It has died; its pidfd was not reported yet. */
     if (r == -EPIPE || r == -ECONNRESET) {
         retire(filter);
         r = send_to_process(filter, connection);
@@ -251,8 +259,8 @@ static int ask(struct wharf_fd_filter *filter, struct wharf_connection *connecti
     return 0;
 }
 
-/* That of the tenant that has had least of the loop thread: one that registers again and again on
- * many connections does not keep another one waiting behind all of these. */
+/* The connection of the tenant that used the loop thread least, so that many connections that
+ * register repeatedly do not delay another tenant. */
 static struct wharf_connection *next_in_queue(const struct wharf_fd_filter *filter)
 {
     struct wharf_connection *first = NULL;
@@ -274,7 +282,7 @@ static void ask_next(struct wharf_fd_filter *filter)
 
     while (!filter->is_busy && (connection = next_in_queue(filter))) {
         wharf_list_remove(&connection->fd_filter_link);
-        /* It may have been put into the queue before the others hung. */
+        /* It may have been queued before the others hung. */
         if (is_barred(filter, connection)) {
             refuse_barred(connection);
             continue;
@@ -317,7 +325,7 @@ static const char *what_is_wrong(const struct wharf_fd_filter_answer *answer)
     return NULL;
 }
 
-/* A descriptor that was not let through is -1; what it lacked is in the verdict. */
+/* A refused descriptor is -1; the verdict has the reason. */
 static void carry_out(struct wharf_fd_filter *filter, struct wharf_connection *connection,
                       const struct wharf_fd_filter_answer *answer, const uint8_t *packet, int fd)
 {
@@ -338,13 +346,14 @@ static void carry_out(struct wharf_fd_filter *filter, struct wharf_connection *c
     wharf_request_handle(connection, request, fd >= 0 ? fd : (int)answer->verdict);
 }
 
-/* Its first answer, which is to nothing. */
+/* Whether this is the unsolicited first answer. */
 static bool is_greeting(const struct wharf_fd_filter_answer *answer)
 {
     return answer->n_fds == 0 && answer->packet_nbytes == 0;
 }
 
-/* Returns 0 or an error: it has ended, which its pidfd tells too, or is out of its mind. */
+/* Returns 0 or an error: the process has ended, which its pidfd reports too, or its answer is
+ * impossible. */
 static int take_answer(struct wharf_fd_filter_process *process)
 {
     struct wharf_fd_filter *filter = process->context;
@@ -431,7 +440,7 @@ void wharf_fd_filter_free(struct wharf_fd_filter *filter)
     if (!filter)
         return;
     wharf_timer_clear(filter->server->loop, &filter->timer);
-    /* They are not waited for: they can hang. */
+    /* Does not wait for them, because they can hang. */
     if (filter->process) {
         kill(filter->process->pid, SIGKILL);
         wharf_fd_filter_process_free(filter->process);

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * owner.c: finds the tenant of a new client.
+ *
+ * A state machine for each waiting socket: its uid is replaced by its owner step by step, from the
+ * cache or by asking a disposable process (owner_process.h), until the tenant is known.  Sockets
+ * that wait for the same uid share one question.  Up to MOST_ASKED questions are asked at a time,
+ * so that one slow look-up does not delay others; a process that exceeds its time is killed and
+ * replaced.  While look-ups hang, sockets fall back to the last known owner, or the tenant
+ * `unknown`, so that the waiting room never fills up.
+ */
 #include "daemon/control/owner.h"
 
 #include <errno.h>
@@ -24,19 +34,20 @@
 #include "daemon/disposable/owner_lookup.h"
 #include "daemon/disposable/owner_process.h"
 
-/* How long it is taken for granted that nobody can say whose a uid is. */
+/* How long a failed look-up is remembered. */
 #define UNKNOWN_NS (10 * (uint64_t)WHARF_NS_PER_S)
 
-/* Processes that hang and do not end, beyond which no more are started. */
+/* The most killed processes that have not ended; beyond that no more are started. */
 #define MOST_KILLED 8
 
-/* Processes that are asked at a time: a user whose look-up takes long does not hold up others'. */
+/* Questions at a time, so that one slow look-up does not delay others. */
 #define MOST_ASKED 4
 
-/* Sockets that wait for one answer while look-ups hang: fewer in all than keep everybody out. */
+/* The most sockets that wait for one answer while look-ups hang; in total fewer than the waiting
+ * room holds. */
 #define MOST_WHILE_HUNG (WHARF_OWNERS_MOST_WAITING / 2 / MOST_ASKED)
 
-/* A uid that is looked up, and the sockets that wait for that. */
+/* A uid that is looked up, and the sockets that wait for the answer. */
 struct question {
     struct wharf_list link;
     struct wharf_list arrivals;
@@ -47,7 +58,7 @@ struct question {
     bool is_asked;
 };
 
-/* A process, which is there when it was needed, and what it is asked. */
+/* A process, started when needed, and its question. */
 struct asker {
     struct wharf_owners *owners;
     struct wharf_owner_process *process;
@@ -55,7 +66,7 @@ struct asker {
     struct wharf_timer timer;
 };
 
-/* A client's socket; `at` is what has come out so far of its own uid, after so many steps. */
+/* A client's socket; `at` is the owner found so far, after n_steps steps from its own uid. */
 struct arrival {
     struct wharf_list link;
     int fd;
@@ -70,8 +81,7 @@ struct wharf_owners {
     struct wharf_server *server;
     struct wharf_owner_cache cache;
     struct wharf_member_cache members;
-    uid_t *
-        old; /* tenants that were there at a reload, whose groups are looked up when nobody waits */
+    uid_t *old; /* tenants at the last reload, whose groups are looked up when no client waits */
     size_t n_old;
     struct wharf_uid_ranges blocks;
     struct asker askers[MOST_ASKED];
@@ -85,10 +95,10 @@ static void ask_next(struct wharf_owners *owners);
 
 /* ---- what is known ------------------------------------------------------------------------- */
 
-/* Whether a uid is an owner whatever anybody says, or an owner's block. */
+/* Whether a uid needs no look-up: it is an owner by the rules, or in a block. */
 static bool is_settled(const struct wharf_owners *owners, uid_t uid, char name[])
 {
-    /* Linux's default, which all kinds of programs count on. */
+    /* Linux's default, on which many programs rely. */
     static const uid_t overflow = 65534;
     const struct wharf_config *config = &owners->server->config;
     const struct wharf_uid_range *range = wharf_uid_ranges_find(&owners->blocks, uid);
@@ -112,8 +122,8 @@ static const struct wharf_owner_range *find_fresh(struct wharf_owners *owners, u
     return range && wharf_now_ns() < range->until_ns ? range : NULL;
 }
 
-/* Goes on with a socket's uid as far as is known; `answer` is what has just been said of it, or
- * NULL.  Returns whether its tenant is known, with the name. */
+/* Follows owners from a socket's uid as far as the cache, or `answer` if not NULL, reaches. Returns
+ * whether the tenant is known, with its name. */
 static bool resolve(struct wharf_owners *owners, struct arrival *arrival,
                     const struct wharf_owner_range *answer, char name[])
 {
@@ -133,7 +143,7 @@ static bool resolve(struct wharf_owners *owners, struct arrival *arrival,
     return true;
 }
 
-/* The same where nothing more can be asked: what was known last holds. */
+/* The same when no question can be asked: uses outdated answers too. */
 static void resolve_by_old(struct wharf_owners *owners, struct arrival *arrival)
 {
     const struct wharf_owner_range *range = wharf_owner_cache_find(&owners->cache, arrival->at);
@@ -185,8 +195,8 @@ static bool is_anybody_idle(const struct wharf_owners *owners)
     return false;
 }
 
-/* While look-ups hang nobody waits for a turn behind them: so many could that no socket is accepted
- * any more, not even of those who are known. */
+/* While look-ups hang, no socket waits for a turn behind them.  Otherwise so many could wait that
+ * no socket is accepted, not even of known users. */
 static bool may_wait(const struct wharf_owners *owners, const struct question *question)
 {
     if (!owners->is_hung)
@@ -195,7 +205,7 @@ static bool may_wait(const struct wharf_owners *owners, const struct question *q
                     : is_anybody_idle(owners);
 }
 
-/* Has a socket wait for what its uid comes to.  False: it should not, or there is no memory. */
+/* Queues a socket for the answer about a uid.  False: it may not wait, or there is no memory. */
 static bool wait_for_answer(struct wharf_owners *owners, enum wharf_owner_kind kind,
                             const struct arrival *arrival)
 {
@@ -219,7 +229,7 @@ static bool is_user(const char *tenant)
     return strncmp(tenant, "uid:", 4) == 0;
 }
 
-/* Its tenant is known: lets a socket in, or has it wait for the tenant's group. */
+/* The tenant is known: accepts the socket, or queues it for the tenant's group. */
 static void go_on_as(struct wharf_owners *owners, struct arrival *arrival)
 {
     const struct wharf_member *member =
@@ -233,7 +243,7 @@ static void go_on_as(struct wharf_owners *owners, struct arrival *arrival)
         let_in(owners, arrival, NULL);
 }
 
-/* Goes on with a socket: lets it in, or has it wait. */
+/* Continues with a socket: accepts it, or queues it. */
 static void go_on(struct wharf_owners *owners, struct arrival *arrival,
                   const struct wharf_owner_range *answer)
 {
@@ -245,9 +255,9 @@ static void go_on(struct wharf_owners *owners, struct arrival *arrival,
     }
 }
 
-/* What is to be said of the uid of a question, which is in no list any more, has been remembered:
- * those who waited go on by that, even if it holds for no longer.  So they do by the group, of
- * which NULL is none that is known. */
+/* A question, which is in no list any more, is settled and its answer remembered.  The waiting
+ * sockets continue with that answer, even if it is outdated by now; and with `group`, NULL if it is
+ * unknown. */
 static void settle(struct wharf_owners *owners, struct question *question, const char *group)
 {
     struct wharf_owner_range answer;
@@ -270,7 +280,7 @@ static void settle(struct wharf_owners *owners, struct question *question, const
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-/* Of a uid that nobody says anything of, what was known last holds. */
+/* Remembers a failed look-up; the last known owner stays valid. */
 static void remember_unknown(struct wharf_owners *owners, uid_t uid)
 {
     struct wharf_owner_range *known = wharf_owner_cache_find(&owners->cache, uid);
@@ -299,8 +309,8 @@ static void remember(struct wharf_owners *owners, uid_t uid,
                         });
 }
 
-/* The same of a user's group; the tenant has the limits of that from now on.  Returns its name,
- * NULL: nobody could say. */
+/* Remembers a user's group, and gives the tenant its limits.  Returns its name; NULL: the look-up
+ * failed. */
 static const char *remember_group(struct wharf_owners *owners, uid_t uid,
                                   const struct wharf_owner_answer *answer)
 {
@@ -309,8 +319,7 @@ static const char *remember_group(struct wharf_owners *owners, uid_t uid,
     char name[WHARF_CONFIG_NAME_NBYTES];
     const char *group = "";
 
-    /* By the configuration that the process was started with, which is this one: a reload ends it.
-     */
+    /* The process has the present configuration's groups, since a reload ends it. */
     if (answer->owner < server->config.n_groups)
         group = server->config.groups[answer->owner].name;
     snprintf(member.group, sizeof(member.group), "%s", group);
@@ -336,7 +345,7 @@ static void give_up(struct wharf_owners *owners, struct question *question)
     settle(owners, question, NULL);
 }
 
-/* All that nobody is asked and that have waited since then.  New ones can come in the middle. */
+/* Gives up all unasked questions that are older than `since`.  New ones can arrive meanwhile. */
 static void give_up_unasked(struct wharf_owners *owners, uint64_t since_ns)
 {
     struct wharf_list questions;
@@ -369,8 +378,8 @@ static void log_no_answer(const char *why)
         why);
 }
 
-/* Returns the question that it had, which is not asked now; or NULL.  `tell`: of the process's end.
- */
+/* Kills the asker's process.  Returns its question, which is now unasked; or NULL.  `tell` is
+ * called at the process's end. */
 static struct question *stop_process(struct asker *asker, void (*tell)(const char *end))
 {
     struct question *question = WHARF_STEAL(asker->question);
@@ -391,7 +400,8 @@ static void on_timeout(struct wharf_timer *timer)
     struct wharf_owners *owners = asker->owners;
     uint64_t now_ns = wharf_now_ns(), timeout_ns = owners->server->config.owners.lookup_timeout_ns;
 
-    /* It may have come while this thread was kept from its processor: the next turn takes it. */
+    /* The answer may have arrived while this thread had no processor; then the next turn takes it.
+     */
     if (wharf_owner_process_has_answered(asker->process)) {
         set_timer(asker);
         return;
@@ -403,7 +413,7 @@ static void on_timeout(struct wharf_timer *timer)
     if (wharf_list_is_empty(&question->arrivals))
         owners->n_old = 0;
     give_up(owners, question);
-    /* Those who have waited as long for their turn do not wait for another answer. */
+    /* Questions that waited as long for their turn are given up too. */
     give_up_unasked(owners, now_ns > timeout_ns ? now_ns - timeout_ns : 0);
     ask_next(owners);
 }
@@ -425,7 +435,7 @@ static void take_answer(struct asker *asker, const struct wharf_owner_answer *an
 
     wharf_timer_clear(owners->server->loop, &asker->timer);
     wharf_list_remove(&question->link);
-    /* Nobody else waits for one. */
+    /* No other question waits. */
     owners->is_hung &= !wharf_list_is_empty(&owners->questions);
     if (question->kind == WHARF_OWNER_OF)
         remember(owners, question->uid, answer);
@@ -434,7 +444,7 @@ static void take_answer(struct asker *asker, const struct wharf_owner_answer *an
     settle(owners, question, group);
 }
 
-/* Ended, or out of its mind: one that was asked nothing is started when it is needed. */
+/* A process ended, or sent an impossible answer; the next one is started when it is needed. */
 static void lose(struct asker *asker)
 {
     struct wharf_owners *owners = asker->owners;
@@ -502,7 +512,7 @@ static int ask(struct asker *asker, struct question *question)
     return 0;
 }
 
-/* One that is asked nothing, rather one with a process; NULL: all are asked something. */
+/* An idle asker, preferably with a process; NULL: all are busy. */
 static struct asker *find_idle(struct wharf_owners *owners, unsigned *ret_n_busy)
 {
     struct asker *idle = NULL;
@@ -518,8 +528,7 @@ static struct asker *find_idle(struct wharf_owners *owners, unsigned *ret_n_busy
     return idle;
 }
 
-/* Tenants that are there already come behind those who wait, one at a time.  NULL: there is nothing
- * to ask. */
+/* The next question: of waiting sockets first, then one existing tenant at a time.  NULL: none. */
 static struct question *next_question(struct wharf_owners *owners)
 {
     if (wharf_list_is_empty(&owners->questions) && owners->n_old > 0)
@@ -545,7 +554,7 @@ static void ask_next(struct wharf_owners *owners)
         if (!asker->process)
             log_no_answer("cannot be started");
         stop_process(asker, log_no_answer);
-        /* Those that are asked something have their turn again. */
+        /* Busy askers get their turn later. */
         if (n_busy > 0)
             return;
         give_up_all_unasked(owners);
@@ -573,8 +582,8 @@ static void take_config(struct wharf_owners *owners)
     wharf_uid_ranges_parse(owners->server->config.owners.blocks, &owners->blocks);
 }
 
-/* Has the groups of all users that are tenants looked up anew.  Out of memory they keep those that
- * they have until they connect again. */
+/* Queues look-ups of the groups of all tenants that are users.  Out of memory, they keep their
+ * group until they connect again. */
 static void list_tenants(struct wharf_owners *owners)
 {
     struct wharf_core *core = &owners->server->core;
@@ -590,7 +599,7 @@ static void list_tenants(struct wharf_owners *owners)
     owners->old = calloc(n, sizeof(*owners->old));
     if (!owners->old)
         return;
-    /* Only this thread makes and drops tenants. */
+    /* Only this thread creates and drops tenants. */
     wharf_core_enter(core);
     WHARF_LIST_FOR(link, &core->tenants.list)
     {
@@ -601,8 +610,8 @@ static void list_tenants(struct wharf_owners *owners)
     wharf_core_leave(core);
 }
 
-/* Who is asked just now is asked again, by what the settings say now; what was known holds until
- * there is an answer to that. */
+/* Asks current questions again, by the new settings; old answers stay valid until the new ones
+ * arrive. */
 void wharf_owners_reload(struct wharf_owners *owners)
 {
     take_config(owners);
@@ -648,7 +657,7 @@ int wharf_owners_new(struct wharf_server *server, struct wharf_owners **ret_owne
     return 0;
 }
 
-/* The sockets that wait are left to the end of the daemon's own process. */
+/* The daemon's exit closes the waiting sockets. */
 void wharf_owners_free(struct wharf_owners *owners)
 {
     if (!owners)

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scrape.c: serves scrapes of statistics over HTTP.
+ *
+ * Each scrape has one time limit for everything.  All of them are one party of the loop, and send
+ * at most TURN_NBYTES in a turn.  Places are limited in total and for each user; a user's newest
+ * scrape replaces the oldest one.
+ */
 #include "daemon/control/scrape.h"
 
 #include <stdio.h>
@@ -22,36 +29,36 @@
 #include "daemon/control/stats_text.h"
 #include "daemon/disposable/closer_process.h"
 
-/* Connections at a time, of all and of one user; who is beyond them waits to be accepted, or takes
- * the place of his own oldest one. */
+/* Connections at a time, in total and for one user; others wait to be accepted, or replace the
+ * user's oldest one. */
 #define MOST_SCRAPES 128
 #define MOST_SCRAPES_OF_USER 32
 #define BACKLOG 16
 
-/* Of these, such as have asked and are served, each of which can hold a text of its own; others
- * wait.  Whoever says nothing is none of them. */
+/* Of these, scrapes that have sent a request and are served, each of which can hold a text of its
+ * own; others wait.  Silent ones do not count. */
 #define MOST_SERVED 8
 #define MOST_SERVED_OF_USER 2
 
-/* How long one may take altogether, and of this the request from its first byte to its last. */
+/* The time limit for a scrape, and for its request from the first to the last byte. */
 #define MOST_NS (10 * (uint64_t)WHARF_NS_PER_S)
 #define MOST_REQUEST_NS ((uint64_t)WHARF_NS_PER_S)
 
-/* What is sent in one turn. */
+/* The most bytes sent in one turn. */
 #define TURN_NBYTES 65536u
 
-/* Reads of what a client has left in its socket. */
+/* The most reads that empty a client's socket. */
 #define MOST_READS 64
 
-/* How long to wait when there are no descriptors left to accept with, or none should be. */
+/* How long to wait when there are no descriptors for accepting, or none should be accepted. */
 #define PAUSE_NS (100 * (uint64_t)WHARF_NS_PER_MS)
 
 struct wharf_scraper {
     struct wharf_server *server;
     struct wharf_source source;
-    struct wharf_fair_party *party; /* of all scrapes, and of accepting them */
+    struct wharf_fair_party *party; /* the party of all scrapes, and of accepting them */
     struct sockaddr_un address;
-    dev_t device; /* the path is this daemon's as long as it has these */
+    dev_t device; /* identify the path as this daemon's */
     ino_t inode;
     struct wharf_list scrapes; /* by age, the oldest first */
     unsigned n_scrapes;
@@ -66,10 +73,10 @@ struct scrape {
     struct wharf_source source;
     struct wharf_timer timer;
     struct wharf_list link;
-    struct wharf_list stats_link; /* among those who wait for a text that is being made */
+    struct wharf_list stats_link; /* in the list of scrapes that wait for a text */
     uint64_t until_ns;
     uid_t uid;
-    bool has_asked; /* its request is there, so it waits or is served */
+    bool has_asked; /* its request has arrived, so it waits or is served */
     bool is_late;   /* its request is not, and has had its time */
     bool is_served;
     char request[4096];
@@ -78,7 +85,7 @@ struct scrape {
     size_t n_sent; /* of the text */
 };
 
-/* Accepts, or not, as things are.  A socket that was closed accepts no more. */
+/* Starts or stops accepting, as the limits require.  A closed socket accepts no more. */
 static void update(struct wharf_scraper *scraper)
 {
     bool may = scraper->n_scrapes < MOST_SCRAPES && !scraper->is_paused;
@@ -94,7 +101,7 @@ static struct scrape *scrape_of(struct wharf_list *link)
 
 /* ---- turns --------------------------------------------------------------------------------- */
 
-/* Its user's, beside which nobody is kept waiting. */
+/* Whether a user's limit allows to serve the scrape. */
 static bool may_be_served(struct wharf_scraper *scraper, const struct scrape *scrape)
 {
     unsigned n_of_user = 0;
@@ -130,7 +137,7 @@ static void serve(struct wharf_scraper *scraper)
 
 /* ---- the end of one ------------------------------------------------------------------------ */
 
-/* A look at what is there, without taking it; descriptors that come with it are not touched. */
+/* Peeks at the received bytes, without touching descriptors. */
 static ssize_t look(int fd, char *bytes, size_t nbytes, bool *ret_has_fds)
 {
     struct iovec iov = {bytes, nbytes};
@@ -141,8 +148,7 @@ static ssize_t look(int fd, char *bytes, size_t nbytes, bool *ret_has_fds)
     return n < 0 ? -errno : n;
 }
 
-/* Whether nothing is left in it that could keep who closes it waiting.  It was shut down: nothing
- * more comes. */
+/* Whether the socket, which was shut down, contains nothing that could hang its close. */
 static bool is_empty(int fd)
 {
     char bytes[1024];
@@ -242,7 +248,8 @@ static void answer(struct wharf_list *link, struct wharf_stats_text *text)
         scrape_free(scrape);
 }
 
-/* The head goes at once, which tells that the daemon lives; the text follows when it is made. */
+/* Sends the HTTP head at once, which shows that the daemon lives; the text follows when it is made.
+ */
 static void take_request(struct scrape *scrape)
 {
     struct wharf_loop *loop = scrape->scraper->server->loop;
@@ -270,7 +277,7 @@ static bool is_whole(const struct scrape *scrape)
 
 static void receive(struct scrape *scrape);
 
-/* The rest may have come while this thread was kept from its processor. */
+/* The rest may have arrived while this thread had no processor. */
 static void on_request_time(struct wharf_timer *timer)
 {
     struct scrape *scrape = WHARF_LIST_ENTRY(timer, struct scrape, timer);
@@ -279,7 +286,7 @@ static void on_request_time(struct wharf_timer *timer)
     receive(scrape);
 }
 
-/* Each byte by itself would be soon enough: the request as a whole has its time. */
+/* The request as a whole has a time limit, so that single bytes do not prolong it. */
 static void limit_request(struct scrape *scrape)
 {
     uint64_t end_ns = wharf_now_ns() + MOST_REQUEST_NS;
@@ -311,8 +318,8 @@ static void receive(struct scrape *scrape)
         scrape_free(scrape);
 }
 
-/* A client that only shuts down its own side still reads; one that is gone shows when it is written
- * to. */
+/* A client that only shuts down its writing side still reads; one that is gone shows at the next
+ * write. */
 static void on_ready(struct wharf_source *source, uint32_t ready)
 {
     struct scrape *scrape = WHARF_LIST_ENTRY(source, struct scrape, source);
@@ -329,7 +336,7 @@ static void on_ready(struct wharf_source *source, uint32_t ready)
 
 /* ---- accepting ----------------------------------------------------------------------------- */
 
-/* A user who has as many as one may have is served by the newest ones: the oldest one goes. */
+/* A user at the limit loses the oldest scrape. */
 static void make_room(struct wharf_scraper *scraper, uid_t uid)
 {
     struct scrape *oldest = NULL;
@@ -404,7 +411,7 @@ static void on_connect(struct wharf_source *source, uint32_t ready)
     socklen_t nbytes = sizeof(peer);
 
     (void)ready;
-    /* Where the kernel lets descriptors be sent to whoever will be refused, they can hang there. */
+    /* On kernels where refused clients can send descriptors, closing can hang. */
     if (wharf_closer_process_is_full(scraper->server->closer_process)) {
         pause_accepting(scraper);
         return;
@@ -424,8 +431,8 @@ static void on_connect(struct wharf_source *source, uint32_t ready)
 
 /* ---- the socket ---------------------------------------------------------------------------- */
 
-/* Where it is to be; false: nowhere, which is said unless it is wanted.  The lock is beside the
- * main socket, also where that was handed over. */
+/* Finds the socket's path; false: there is none, which is logged unless the configuration says so.
+ * The lock is beside the main socket, even if that was handed over. */
 static bool find_path(const struct wharf_server *server, char path[], size_t nbytes)
 {
     const char *setting = server->config.metrics_socket, *folder = getenv("RUNTIME_DIRECTORY");
@@ -448,7 +455,7 @@ static bool find_path(const struct wharf_server *server, char path[], size_t nby
     return false;
 }
 
-/* Everybody may connect: who is an observer is looked at then. */
+/* Everybody may connect; then the daemon checks whether the client is an observer. */
 static int make_socket(struct wharf_scraper *scraper)
 {
     const char *path = scraper->address.sun_path;

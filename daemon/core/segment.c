@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * segment.c: shared memory by memfds.
+ *
+ * The daemon's own segments are sealed against shrinking and growing before anybody else has them;
+ * D also against writable mappings, after the daemon has made its own.  Clients' descriptors are
+ * checked by calls that no file server can delay.
+ */
 #include "daemon/core/segment.h"
 
 #include <fcntl.h>
@@ -18,10 +25,10 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-/* The longest that other threads wait for the address space while a piece of it is unmapped. */
+/* How much is unmapped at once, since page faults of other threads wait meanwhile. */
 #define UNMAP_NBYTES ((size_t)32 << 20)
 
-/* Nothing of it may be run; kernels before 6.3 do not know how to say that. */
+/* Not executable; kernels before 6.3 do not support that flag. */
 static int memfd_new(const char *name)
 {
     const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -38,15 +45,14 @@ static int map(int fd, size_t nbytes, int protection, int sharing, void **ret_ad
 
     if (address == MAP_FAILED)
         return -errno;
-    /* What clients store there is nobody's business, in a core file neither. */
+    /* Keeps clients' data out of core files. */
     madvise(address, nbytes, MADV_DONTDUMP);
     madvise(address, nbytes, MADV_DONTFORK);
     *ret_address = address;
     return 0;
 }
 
-/* Gives it its pages: what touches the rings and the GPU's queue cannot fail, as clients' jobs can.
- */
+/* Allocates its pages, because accesses to the rings and the GPU's queue must not fail. */
 static int populate(int fd, size_t nbytes)
 {
     int r;
@@ -59,7 +65,7 @@ static int populate(int fd, size_t nbytes)
     return errno == EFBIG ? -EFBIG : -ENOMEM;
 }
 
-/* The kernel counts openings of paths, and not the one that a memfd is made with. */
+/* The kernel counts opens by path, but not the descriptor of memfd_create. */
 static int reopen(int fd, int flags)
 {
     char path[32];
@@ -69,7 +75,7 @@ static int reopen(int fd, int flags)
     return opened < 0 ? -errno : opened;
 }
 
-/* Where there is no /proc the segment is as good, but for wharf_segment_is_held. */
+/* Without /proc the segment works too, except for wharf_segment_is_held. */
 static void count_openings(int *fd)
 {
     int opened = reopen(*fd, O_RDWR);
@@ -101,10 +107,10 @@ int wharf_segment_make(enum wharf_segment_kind kind, size_t nbytes,
         r = map(fd, nbytes, protection, MAP_SHARED, &address);
     if (r < 0)
         return r;
-    /* After the daemon's own mapping nobody can make one for writing. */
+    /* After the daemon's own mapping, forbids all further writable mappings. */
     if (kind == WHARF_SEGMENT_D)
         seals |= F_SEAL_FUTURE_WRITE;
-    /* The client has that to do to C, after its own. */
+    /* The client seals C itself, after its own mapping. */
     if (kind != WHARF_SEGMENT_C)
         seals |= F_SEAL_SEAL;
     if (fcntl(fd, F_ADD_SEALS, seals) < 0) {
@@ -124,7 +130,7 @@ int wharf_segment_open(const struct wharf_segment *segment, enum wharf_segment_k
 {
     int fd = reopen(segment->fd, kind == WHARF_SEGMENT_D ? O_RDONLY : O_RDWR);
 
-    /* Without /proc they share one, and nobody knows when the client lets go. */
+    /* Without /proc both share one open file, and the client's release cannot be noticed. */
     if (fd == -ENOENT || fd == -EACCES) {
         fd = fcntl(segment->fd, F_DUPFD_CLOEXEC, 0);
         fd = fd < 0 ? -errno : fd;
@@ -132,7 +138,7 @@ int wharf_segment_open(const struct wharf_segment *segment, enum wharf_segment_k
     return fd;
 }
 
-/* A lease for writing is for who has the only opening. */
+/* A write lease is granted only if there is no other open file. */
 bool wharf_segment_is_held(int fd)
 {
     if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
@@ -156,7 +162,7 @@ int wharf_segment_check(int fd, unsigned *ret_seals, uint64_t *ret_nbytes)
 
     if (seals < 0)
         return -EBADF;
-    /* Only memory file systems know seals: these do not ask anybody. */
+    /* Only memory file systems support seals; these calls ask no file server. */
     if (fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC || fstat(fd, &st) < 0 ||
         !S_ISREG(st.st_mode))
         return -EBADF;
@@ -167,7 +173,8 @@ int wharf_segment_check(int fd, unsigned *ret_seals, uint64_t *ret_nbytes)
     return 0;
 }
 
-/* The major number of nvidiactl and nvidia0 to nvidia254, which is the driver's for good. */
+/* The major number of nvidiactl and nvidia0 to nvidia254, which is permanently assigned to the
+ * driver. */
 #define NVIDIA_MAJOR 195
 
 int wharf_segment_check_gpu(int fd)
@@ -175,7 +182,7 @@ int wharf_segment_check_gpu(int fd)
     int flags = fcntl(fd, F_GETFL);
     struct stat st;
 
-    /* A path that was never opened can be whatever a file server says. */
+    /* With O_PATH, a file server can claim anything. */
     if (flags < 0 || flags & O_PATH || fstat(fd, &st) < 0 || !S_ISCHR(st.st_mode) ||
         major(st.st_rdev) != NVIDIA_MAJOR)
         return -EBADF;
@@ -209,12 +216,12 @@ void wharf_segment_free(struct wharf_segment *segment)
 {
     if (!segment || !segment->address)
         return;
-    /* Piece by piece: page faults of other threads wait for each. */
+    /* In steps, because page faults of other threads wait during each. */
     for (size_t done = 0; done < segment->nbytes; done += UNMAP_NBYTES) {
         size_t left = segment->nbytes - done;
         munmap((char *)segment->address + done, left < UNMAP_NBYTES ? left : UNMAP_NBYTES);
     }
-    /* Gives the pages back even if the client keeps the descriptor. */
+    /* Frees the pages even if the client keeps the descriptor. */
     if (segment->empty && segment->fd >= 0)
         fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                   (off_t)segment->nbytes);

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_items.c: which work goes to the worker, and what is taken back from it. */
+/*
+ * gpu_items.c: feeds a GPU's worker, and withdraws items.
+ *
+ * Under the core lock, pieces are taken and written to the queue while the GPU has room; the
+ * queue's tail is published after the unlock.  Stopped jobs, and pieces that take longer than
+ * `longest`, are withdrawn by cancels. A suspect's piece is fed only when nothing else runs.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -21,14 +27,14 @@
 #include "kernels/work_parts.h"
 #include "proto/wharf_job.h"
 
-/* Pieces that are taken, or recalled, under one hold of the core lock. */
+/* Pieces that are taken or withdrawn under one hold of the core lock. */
 #define MOST_PIECES 64
 #define MOST_CANCEL_LOOKS 1024
-/* Chunks of a piece.  Places for them are looked for under the lock, and a batch is cut into as
- * many pieces as it takes. */
+/* The most chunks of a piece, since their places are searched under the lock; a batch is cut into
+ * several pieces. */
 #define MOST_CHUNKS 64
 
-/* Of the usual places and of those for large chunks. */
+/* From the ordinary places and from those for large chunks. */
 static void take_done(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     while (wharf_gpu_results_reap(backend, now_ns) || wharf_gpu_large_reap(backend, now_ns))
@@ -85,7 +91,7 @@ int wharf_gpu_items_begin(struct wharf_gpu_backend *backend)
 
 /* ---- cancels ------------------------------------------------------------------------------- */
 
-/* Returns whether there was room for all of its items. */
+/* Withdraws a piece.  Returns whether the ring of cancels had room for all of its items. */
 static bool withdraw(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
 {
     for (uint32_t i = 0; i < piece->n_items; i++) {
@@ -98,7 +104,7 @@ static bool withdraw(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *
     return true;
 }
 
-/* When some job was stopped all pieces are looked at, some at a time: it may be one of them. */
+/* After any job was stopped, visits all pieces, some at a time, to find those of stopped jobs. */
 static void pass_cancels_on(struct wharf_gpu_backend *backend)
 {
     uint32_t n_stopped = backend->core->n_stopped;
@@ -111,21 +117,22 @@ static void pass_cancels_on(struct wharf_gpu_backend *backend)
         struct wharf_gpu_piece *piece = &backend->pieces[backend->flight.cancel_look_at];
         if (piece->n_left > 0 && piece->piece.job->stopped && !piece->is_withdrawn)
             piece->is_withdrawn = withdraw(backend, piece);
-        /* No room for more cancels: it is looked at again. */
+        /* No room for more cancels: visits it again. */
         if (piece->n_left > 0 && piece->piece.job->stopped && !piece->is_withdrawn)
             break;
-        /* Not from the beginning again when more are stopped: somebody always stops some. */
+        /* Does not start over when more jobs are stopped, which can happen all the time. */
         backend->flight.cancel_look_at = (backend->flight.cancel_look_at + 1) % WHARF_GPU_N_ENTRIES;
         backend->flight.n_cancel_looks--;
     }
 }
 
-/* Pieces that cannot be taken back, or are already, stand before those that can. */
+/* Pieces that cannot be withdrawn, or are already, are before those that can: how many are visited.
+ */
 #define MOST_RECALL_LOOKS 512
 
-/* Takes back what the GPU has had for too long, since all that need an idle GPU wait for it.  The
- * CPU can be interrupted in the middle of such a chunk, and sessions that want the GPU alone have
- * places for it where nobody waits.  The oldest pieces come first. */
+/* Withdraws pieces after `longest`, because everything that needs an idle GPU waits for them.  The
+ * CPU can be interrupted in the middle of such a chunk; for sessions that want only the GPU there
+ * are the large places.  Oldest pieces first. */
 static void recall_longest(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     uint64_t most_ns = backend->core->config.gpu_longest_ns;
@@ -143,8 +150,8 @@ static void recall_longest(struct wharf_gpu_backend *backend, uint64_t now_ns)
             return;
         if (piece->is_withdrawn || piece->has_device)
             continue;
-        /* Some of it is even where there is no room for all: those may be back before the next
-         * look. */
+        /* Also if only some of its items were withdrawn: those may complete before the next visit.
+         */
         piece->is_recalled = true;
         piece->is_withdrawn = withdraw(backend, piece);
         if (!piece->is_withdrawn)
@@ -155,7 +162,7 @@ static void recall_longest(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
 /* ---- to the worker ------------------------------------------------------------------------- */
 
-/* The client wanted the GPU, and its memory is not to be had for that. */
+/* The client wants only the GPU, which cannot register its memory. */
 static void refuse_piece(struct wharf_gpu_backend *backend, const struct wharf_piece *piece,
                          uint64_t now_ns)
 {
@@ -190,7 +197,7 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
     if (!job)
         return false;
     bool is_suspect = job->session->tenant->gpu_trust.n_alone > 0;
-    /* Large chunks can be there for a minute, and others after them: nobody waits for these. */
+    /* Large chunks can take a minute, so a suspect's item does not wait for them. */
     if (is_suspect && backend->flight.n_items > 0)
         return false;
     uint32_t n_parts = wharf_parts_now(core, job, backend->view);
@@ -247,7 +254,7 @@ void wharf_gpu_items_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
     pass_cancels_on(backend);
     recall_longest(backend, now_ns);
     may_feed &= wharf_gpu_large_pump(backend, now_ns);
-    /* Later than jobs that were taken just now. */
+    /* After the jobs that were taken just now. */
     if (!backend->stop && may_feed)
         feed(backend, wharf_now_ns());
 }

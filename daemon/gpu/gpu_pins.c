@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_pins.c: which memory of clients a GPU's worker has.  For a GPU that means pinned pages: up to
- * the budget, never on the path of a job.
+ * gpu_pins.c: tells the worker which memory to register and to release.
+ *
+ * A pass visits all memory that the GPU could use, a bounded number of entries under each hold of
+ * the core lock. It sends requests, at most MOST_ASKED at a time, and finds when the next pass is
+ * due; every change makes the pass stale, so that another one follows.  Releasing needs the kernel
+ * to leave the GPU, so it happens rarely and for many entries together.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,22 +28,22 @@
 #include "daemon/placement/pin_account.h"
 #include "daemon/placement/place.h"
 
-/* Registrations that are asked for at a time.  Each takes the worker 50 ms for a GiB, and 0.7 s
- * more if its pages are fresh. */
+/* Unanswered registrations at a time.  Each takes the worker 50 ms for a GiB, and 0.7 s more if its
+ * pages are fresh. */
 #define MOST_ASKED 4
-/* Entries that are looked at under one hold of the core lock. */
+/* Entries that are visited under one hold of the core lock. */
 #define MOST_LOOKS 1024
-/* Letting go of memory makes the kernel leave the GPU for a moment: not more often than this,
- * unless a part of the budget is lost to memory that nobody uses any more. */
+/* Releasing memory makes the kernel leave the GPU for a moment.  This is the least time between two
+ * releases, unless unused memory takes a part of the budget. */
 #define FORGET_NS (200 * (uint64_t)WHARF_NS_PER_MS)
 #define FORGET_PART 8
 
-/* What found no room is tried again after so long, if it is still wanted. */
+/* Memory without room is tried again after this time, if it is still wanted. */
 #define RETRY_NS ((uint64_t)WHARF_NS_PER_S)
-/* While somebody has been pinned for too short a time to make room it is looked for so often. */
+/* How often to look for victims while all are within their minimum time. */
 #define LATER_NS (100 * (uint64_t)WHARF_NS_PER_MS)
 
-/* Memory that a worker could not register comes behind all other of the next one's. */
+/* The next worker registers memory that hung the last one this long after all other memory. */
 #define OTHERS_FIRST_NS ((uint64_t)WHARF_NS_PER_S)
 
 void wharf_gpu_pins_await(struct wharf_gpu_backend *backend, uint64_t now_ns)
@@ -75,7 +79,7 @@ int wharf_gpu_pins_drop(struct wharf_gpu_backend *backend, struct wharf_gpu_hold
 
 /* ---- registering --------------------------------------------------------------------------- */
 
-/* Whether jobs can have no other engine: those for clients' GPU memory have none either. */
+/* Whether the memory's jobs can run only on the GPU, as those in clients' GPU memory. */
 static bool wants_gpu_alone(const struct wharf_gpu_backend *backend,
                             const struct wharf_gpu_memory *memory)
 {
@@ -83,7 +87,8 @@ static bool wants_gpu_alone(const struct wharf_gpu_backend *backend,
            (memory->session->engine == backend->engine || memory->session->n_device_regions > 0);
 }
 
-/* GPU memory is its owner's; while that is not known, one after the other is asked. */
+/* GPU memory belongs to one GPU; while that is unknown, the workers are asked one after the other.
+ */
 static bool may_ask_for(const struct wharf_gpu_backend *backend,
                         const struct wharf_gpu_memory *memory)
 {
@@ -91,7 +96,7 @@ static bool may_ask_for(const struct wharf_gpu_backend *backend,
            (memory->owner == WHARF_MAX_GPUS && !wharf_gpu_memory_holders(memory));
 }
 
-/* When memory that found no room is to be had again. */
+/* When to try memory again that found no room. */
 static uint64_t refused_due_ns(const struct wharf_core *core, const struct wharf_gpu_hold *hold)
 {
     const struct wharf_gpu_memory *memory = hold->memory;
@@ -101,7 +106,7 @@ static uint64_t refused_due_ns(const struct wharf_core *core, const struct wharf
     return memory->wanted_ns > hold->refused_ns ? hold->refused_ns + RETRY_NS : WHARF_NEVER;
 }
 
-/* From when on a tenant's memory can be registered: a worker may have ended for it. */
+/* When a tenant's memory may be registered again, after it hung a worker. */
 static uint64_t trusted_from_ns(const struct wharf_gpu_backend *backend,
                                 const struct wharf_gpu_memory *memory)
 {
@@ -113,7 +118,7 @@ static uint64_t trusted_from_ns(const struct wharf_gpu_backend *backend,
     return others_until_ns > banned_until_ns ? others_until_ns : banned_until_ns;
 }
 
-/* When it is due to be pinned; WHARF_NEVER where its session will not use a GPU. */
+/* When to pin the memory; WHARF_NEVER if its session uses no GPU. */
 static uint64_t due_ns(const struct wharf_gpu_backend *backend, const struct wharf_gpu_hold *hold)
 {
     const struct wharf_gpu_memory *memory = hold->memory;
@@ -146,7 +151,7 @@ static void forget(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hol
         .number = hold->memory->number,
     };
 
-    /* A model that nobody uses any more goes already when a place is looked for. */
+    /* An unused model is released already when a place is needed. */
     if (hold->is_forgotten || wharf_worker_link_send(&backend->link, &message, -1) < 0)
         return;
     hold->is_forgotten = true;
@@ -165,7 +170,7 @@ void wharf_gpu_pins_refuse(struct wharf_gpu_backend *backend, struct wharf_gpu_h
     wharf_gpu_pins_tell(backend->core, memory);
 }
 
-/* There is no place for a model, or no memory.  If somebody wants it another one makes room. */
+/* There is no place or no memory for a model.  If it is wanted, releases another one. */
 static void make_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
                       uint64_t now_ns)
 {
@@ -178,7 +183,7 @@ static void make_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *
     if (hold->is_promised && backend->view->n_leaving_models > 0)
         return;
     hold->is_promised = false;
-    /* Not until it may be let go, which pass->has_dead sees to; nor looked for too often. */
+    /* Not before releases are allowed, which pass->has_dead schedules; and not too often. */
     if (!pass->may_forget || pass->has_searched) {
         pass->has_dead = true;
         return;
@@ -198,8 +203,8 @@ static void make_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *
     hold->is_promised = true;
 }
 
-/* There is no room for it in the budget.  Others make some, or a session that wants the GPU alone
- * is told; other sessions do without.  Returns whether to wait for that. */
+/* The budget has no room for the memory.  Evicts others; or refuses a session that wants only the
+ * GPU; other sessions use the CPU.  Returns whether to wait for an eviction. */
 static bool waits_for_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
                            uint64_t now_ns)
 {
@@ -226,7 +231,7 @@ static void find_no_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hol
         wharf_gpu_pins_refuse(backend, hold);
 }
 
-/* Whether the worker can be asked for it now. */
+/* Whether the worker can be asked to register it now. */
 static bool has_room(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold,
                      uint64_t now_ns)
 {
@@ -275,8 +280,8 @@ static void ask(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *hold, 
 
 /* ---- passes -------------------------------------------------------------------------------- */
 
-/* Whether the worker is to let go of it: nobody uses it any more, or it makes room for other memory
- * and the worker has no piece that names it. */
+/* Whether the worker has to release it: it is unused, or it is a victim and no piece on the GPU
+ * names it. */
 static bool must_go(const struct wharf_gpu_hold *hold)
 {
     if (hold->is_forgotten)
@@ -304,7 +309,7 @@ static void tend_one(struct wharf_gpu_backend *backend, struct wharf_gpu_hold *h
     } else if (at_ns <= now_ns && backend->told.n_asked < MOST_ASKED) {
         ask(backend, hold, now_ns);
     } else if (at_ns > now_ns) {
-        /* Nobody waits for who is banned. */
+        /* A banned tenant's memory is not waited for. */
         if (memory->tenant && now_ns < memory->tenant->gpu_trust.banned_until_ns)
             wharf_pin_set_promised(backend->core, hold->memory, false);
         pass->next_ns = at_ns < pass->next_ns ? at_ns : pass->next_ns;
@@ -317,8 +322,8 @@ static void begin_pass(struct wharf_gpu_backend *backend, uint64_t now_ns)
     uint64_t budget = backend->core->config.gpu_memory_nbytes;
     bool is_due = now_ns >= backend->told.forgotten_at_ns + FORGET_NS ||
                   pass->dead_nbytes > budget / FORGET_PART;
-    /* For that all items have to be done.  Those of large chunks take long: none is begun any more,
-     * and when the last one is done it is let go of memory. */
+    /* Releasing needs all items to be done.  Large chunks take long: no more start, and memory is
+     * released when the last one is done. */
     bool may_forget = is_due && backend->large.n_taken == 0;
 
     backend->large.is_held = is_due && pass->has_dead && !pass->may_forget;
@@ -331,7 +336,7 @@ static void begin_pass(struct wharf_gpu_backend *backend, uint64_t now_ns)
     };
 }
 
-/* Goes on with a pass for a while, under the lock. */
+/* Continues a pass for a bounded number of entries, under the lock. */
 static void look_at_some(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_gpu_pass *pass = &backend->told.pass;
@@ -339,7 +344,7 @@ static void look_at_some(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
     for (unsigned n = 0; n < MOST_LOOKS; n++) {
         struct wharf_gpu_hold *hold = WHARF_LIST_FIRST(memories, struct wharf_gpu_hold, link);
-        /* What comes meanwhile makes the pass stale. */
+        /* Entries that are added meanwhile make the pass stale. */
         if (!hold || hold->pass == pass->number) {
             pass->is_under_way = false;
             return;
@@ -361,13 +366,13 @@ uint64_t wharf_gpu_pins_tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
     wharf_core_leave(backend->core);
     if (pass->is_under_way || pass->is_stale)
         return now_ns;
-    /* What could not go in a pass that let go of others goes in the next one. */
+    /* Entries that could not go in this pass go in the next one. */
     uint64_t dead_ns = (pass->may_forget ? now_ns : backend->told.forgotten_at_ns) + FORGET_NS;
     return pass->has_dead && dead_ns < pass->next_ns ? dead_ns : pass->next_ns;
 }
 
-/* Descriptors, which may be the last ones of their memory: closed without the lock, so many at a
- * time. */
+/* Descriptors, perhaps the last ones of their memory; they are closed without the lock, this many
+ * at a time. */
 enum { MOST_CLOSED = 64 };
 struct closing {
     int fds[MOST_CLOSED];
@@ -395,7 +400,7 @@ void wharf_gpu_pins_retire(struct wharf_gpu_backend *backend)
     } while (closing.n > 0);
 }
 
-/* Drops some holds, those that this pass has not met; returns whether there may be more. */
+/* Drops some holds that this pass has not visited; returns whether there may be more. */
 static bool lose_some(struct wharf_gpu_backend *backend, struct closing *closing)
 {
     struct wharf_list *memories = &backend->view->memories;
@@ -429,7 +434,7 @@ void wharf_gpu_pins_lost(struct wharf_gpu_backend *backend)
         close_all(&closing);
     }
     wharf_core_enter(core);
-    /* GPU memory that it was asked for may be another one's. */
+    /* GPU memory that this worker was asked for may belong to another GPU. */
     core->fleet.gpus_wanted |= ~(1u << backend->gpu);
     wharf_core_leave(core);
     backend->told.n_asked = 0;

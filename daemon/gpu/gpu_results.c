@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_results.c: work back from the worker. */
+/*
+ * gpu_results.c: takes completions from a GPU's worker and hands pieces back to the core.
+ *
+ * A piece goes through three steps.  Without the lock, completions are checked and collected; an
+ * impossible one kills the worker.  Without the lock, a finished batch's results are written to the
+ * client's memory, which can block; the time is measured and charged.  Under the lock, pieces go
+ * back to the core, a bounded number at a time.
+ */
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/base/thread_waits.h"
@@ -11,14 +18,14 @@
 #include "daemon/placement/place_cost.h"
 #include "proto/wharf_job.h"
 
-/* Completions that are taken between two looks at anything else. */
+/* The most completions that are taken at a time. */
 #define MOST_REAPED 1024
-/* Pieces that are handed back under one hold of the core lock, at some 200 ns each. */
+/* Pieces that are handed back under one hold of the core lock, at about 200 ns each. */
 #define MOST_BACK 64
-/* A piece's results whose writing takes longer have waited for their client's memory. */
+/* Writing a piece's results that takes longer has been blocked by the client's memory. */
 #define SLOW_NS (50 * (uint64_t)WHARF_NS_PER_MS)
 
-/* Looked at more closely if it takes longer: without a wait it is some 10 ns for each chunk. */
+/* A longer time is examined more closely; unblocked writing takes about 10 ns for each chunk. */
 #define DOUBTFUL_NS 50000u
 
 /* ---- back from the worker ------------------------------------------------------------------ */
@@ -34,8 +41,8 @@ static void finish(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *pi
     backend->flight.n_nbytes -= piece->nbytes;
 }
 
-/* A worker that says what cannot be is out of its mind and will be killed.  What else it has
- * completed by then is judged by this too, item by item. */
+/* Whether a completion is possible.  An impossible one kills the worker; its other completions are
+ * still checked one by one. */
 static bool is_sane(const struct wharf_work_completion *completion,
                     const struct wharf_gpu_item *item)
 {
@@ -46,7 +53,7 @@ static bool is_sane(const struct wharf_work_completion *completion,
     return wharf_gpu_results_can_be(completion->result, completion->out_nbytes);
 }
 
-/* The worker's own times, as far as they can be. */
+/* The worker's own times, as far as they are plausible. */
 static uint64_t time_of(const struct wharf_work_completion *completion, uint64_t elapsed_ns)
 {
     uint64_t ns = (uint64_t)completion->fetch_ns + completion->decode_ns + completion->move_ns;
@@ -79,7 +86,7 @@ static bool take_completion(struct wharf_gpu_backend *backend,
     wharf_gpu_staging_give(&backend->staging, item->staging);
     item->was_copied = item->staging && completion->result == WHARF_OK;
     item->staging = 0;
-    /* Its part of what the piece was estimated to take. */
+    /* Its part of the piece's estimate. */
     uint64_t part_ns = item->piece->warp_ns / item->piece->n_left;
     item->piece->warp_ns -= part_ns;
     backend->flight.n_warp_ns -= part_ns;
@@ -108,7 +115,7 @@ bool wharf_gpu_results_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
 /* ---- back to the core --------------------------------------------------------------------- */
 
-/* A suspect's item that ran alone and did no harm; beside it there may have been large chunks. */
+/* A suspect's item ran alone, perhaps beside large chunks, and did no harm. */
 static void clear_suspect(struct wharf_gpu_backend *backend,
                           const struct wharf_gpu_piece *gpu_piece)
 {
@@ -121,7 +128,7 @@ static void clear_suspect(struct wharf_gpu_backend *backend,
         tenant->gpu_trust.n_worker_faults = 0;
 }
 
-/* A worker calls all that was withdrawn cancelled, whatever stopped the job. */
+/* A worker reports every withdrawn item as cancelled, whatever stopped the job. */
 static struct wharf_outcome outcome_of(const struct wharf_job *job,
                                        const struct wharf_outcome *outcome)
 {
@@ -147,7 +154,7 @@ static void tell_of_parts(struct wharf_gpu_backend *backend, struct wharf_gpu_pi
     gpu_piece->out_nbytes = outcome.out_nbytes;
 }
 
-/* Whether some of it was not done, and that for taking too long. */
+/* Whether some of it was withdrawn because it took too long. */
 static bool is_given_up(const struct wharf_gpu_backend *backend,
                         const struct wharf_gpu_piece *piece)
 {
@@ -163,7 +170,7 @@ static bool is_given_up(const struct wharf_gpu_backend *backend,
     return false;
 }
 
-/* What came of a piece of which all chunks ended alike, or of the one chunk of a large one. */
+/* Records a piece whose chunks all ended alike, or the only chunk of a large one. */
 static void tell_kept(struct wharf_gpu_piece *gpu_piece)
 {
     struct wharf_piece *piece = &gpu_piece->piece;
@@ -207,8 +214,8 @@ static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_
     }
 }
 
-/* Whether this tenant's memory has kept the thread waiting of late: what it waits for its tables is
- * measured then.  Two looks at that for each piece would be too much for all. */
+/* Whether this tenant's memory recently blocked the thread.  Only then are the waits for its tables
+ * measured, which costs two system calls for each piece. */
 static bool is_watched(const struct wharf_gpu_piece *gpu_piece, uint64_t now_ns)
 {
     const struct wharf_tenant *tenant = gpu_piece->piece.job->session->tenant;
@@ -216,8 +223,8 @@ static bool is_watched(const struct wharf_gpu_piece *gpu_piece, uint64_t now_ns)
     return now_ns < __atomic_load_n(&tenant->gpu_trust.watched_until_ns, __ATOMIC_RELAXED);
 }
 
-/* Of that time, in which it waited for something, what it did wait: not what it was ready in and
- * had no processor, of which it has had so much in all before. */
+/* The part of passed_ns in which the thread really waited, without the time that it was ready and
+ * had no processor. */
 static uint64_t leave_delays_out(uint64_t passed_ns, uint64_t before_ns)
 {
     uint64_t delay_ns = wharf_thread_delay_ns() - before_ns;
@@ -225,8 +232,8 @@ static uint64_t leave_delays_out(uint64_t passed_ns, uint64_t before_ns)
     return passed_ns > delay_ns ? passed_ns - delay_ns : 0;
 }
 
-/* Results are a table in the client's memory, which it can make us wait for: some 10 ns each.  It
- * is not its doing where another program has the processor. */
+/* Results are a table in the client's memory, which can block; normally each takes about 10 ns. The
+ * client is not charged while another program has the processor. */
 static void tell_in_time(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
     const struct wharf_piece *piece = &gpu_piece->piece;
@@ -271,7 +278,7 @@ static void free_places(struct wharf_gpu_backend *backend, const struct wharf_gp
     wharf_gpu_end_use(backend, gpu_piece->piece.job);
 }
 
-/* It was decoded in parts, or could not be. */
+/* Counts a chunk that was decoded in parts, or could not be. */
 static void count_parts(struct wharf_core *core, const struct wharf_gpu_piece *gpu_piece)
 {
     if (gpu_piece->is_refused) {
@@ -316,28 +323,28 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
         used_ns /= backend->view->n_warps;
         clear_suspect(backend, gpu_piece);
     }
-    /* All the other time it only waited. */
+    /* The rest of the time it only waited. */
     if (used_ns < now_ns - piece->begun_ns)
         piece->others_ns = now_ns - piece->begun_ns - used_ns;
     wharf_core_done(backend->core, piece);
-    /* First of all: the caches have it. */
+    /* To the front, because it is in the caches. */
     wharf_list_append(backend->free_pieces.next, &gpu_piece->link);
 }
 
-/* Nothing was told of it. */
+/* Gives a piece up whose results were not written. */
 static void give_up(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
     struct wharf_gpu_trust *trust = &gpu_piece->piece.job->session->tenant->gpu_trust;
     bool was_alone = backend->is_alone;
 
     backend->is_alone = false;
-    /* What a worker leaves that is no more is the CPU's: there may never be another one. */
+    /* Pieces of a dead worker go to the CPU, since there may never be another worker. */
     if (backend->state == WHARF_GPU_UP && wharf_gpu_is_forced(backend, gpu_piece) &&
         !gpu_piece->is_large && !was_alone) {
         wharf_gpu_retry_cut_recalled(backend, gpu_piece);
         return;
     }
-    /* It did what it was told. */
+    /* The suspect's item was executed. */
     if (was_alone && trust->n_alone > 0 && gpu_piece->is_large)
         trust->n_alone--;
     wharf_list_remove(&gpu_piece->link);

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_run.c: the thread that starts kernels and waits for them, and the one that copies. */
+/*
+ * worker_run.c: the threads that start kernels and copy outputs.
+ *
+ * The runner of a queue sleeps until the core wakes it or the queue's state says that work is left,
+ * starts a kernel, and waits until it has left.  Parking: `wants_park` makes kernels leave and
+ * threads stop; memory can be unmapped when all threads have reported that.  Leaving costs time
+ * under load, so the runner adapts how long the next kernel stays to the time that leaving took.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -14,10 +21,10 @@
 #include "proto/relax.h"
 #include "proto/wharf_job.h"
 
-/* A wake-up that went astray costs at most this. */
+/* The cost of a lost wake-up. */
 static const struct timespec longest_sleep = {.tv_sec = 1};
 
-/* Until the core has published more than `tail`, or says that there is something. */
+/* Sleeps until the core has published more than `tail`, or wakes the thread. */
 static void sleep_on(const struct wharf_work_queue *queue, uint32_t tail)
 {
     syscall(SYS_futex, &queue->core->tail, FUTEX_WAIT, tail, &longest_sleep, NULL, 0);
@@ -33,7 +40,7 @@ static bool wants_park(const struct wharf_worker *worker)
     return __atomic_load_n(&worker->wants_park, __ATOMIC_ACQUIRE);
 }
 
-/* No kernel is there, or no copy under way: says so, and waits until one may be again. */
+/* Reports that this thread has no kernel or copy running, and waits until it may continue. */
 static void stay_parked(struct wharf_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
@@ -46,13 +53,12 @@ static void stay_parked(struct wharf_worker *worker)
 }
 
 /*
- * A kernel that leaves since it has stayed for long enough takes nothing more, and its warps become
- * idle one by one until the last item is done; then the next one has to be started.  Whoever has a
- * job under way then waits for as long as that takes, beside what his job does.  So the next kernel
- * stays for so many times as long: of jobs that take no longer than leaving does, one in so many
- * meets it, or of those that take twice as long two, which is no part of their 99th percentile.
- * The most is so many times the shortest stay, 80 ms of 500 us.  A GPU that others use as well is
- * shared all the time by its own slices of some milliseconds.
+ * When a kernel's stay ends it takes nothing more, and its warps become idle one by one until the
+ * last item is done; then the next kernel has to start.  Jobs that arrive meanwhile wait.  So the
+ * next kernel stays TIMES_LEAVING times as long as leaving took.  Of jobs that take no longer than
+ * leaving, one in TIMES_LEAVING meets it (of jobs twice as long, two), which is outside their 99th
+ * percentile.  The longest stay is MOST_TIMES_STAY times the shortest, 80 ms for 500 us.  A GPU
+ * with other processes is time-sliced in milliseconds anyway.
  */
 #define TIMES_LEAVING 256
 #define MOST_STAYS 160
@@ -66,7 +72,7 @@ static void choose_stay(struct wharf_worker_kernels *kernels, uint64_t took_ns)
 
     if (most_ns > (uint64_t)WHARF_EPOCH_MAX_US * WHARF_NS_PER_US)
         most_ns = (uint64_t)WHARF_EPOCH_MAX_US * WHARF_NS_PER_US;
-    /* It left for want of work, or for us. */
+    /* It left because it was idle or parked. */
     if (WHARF_WORK_STATE_OF(state) != WHARF_WORK_OUT_MORE || leaving_ns == 0)
         stay_ns = least_ns;
     stay_ns = stay_ns < least_ns ? least_ns : stay_ns > most_ns ? most_ns : stay_ns;
@@ -93,11 +99,11 @@ static void run_kernel(struct wharf_worker_kernels *kernels)
         choose_stay(kernels, wharf_now_ns() - begun_ns);
 }
 
-/* Between two looks at the clock, at some 50 ns each. */
+/* Polls between two looks at the clock, at about 50 ns each. */
 #define LOOKS_AT_TAIL 20
 
-/* A kernel that stays looks for more by itself.  In the place of one that has ended with its batch
- * this thread does, for as long; but on the SIMT layer, which needs the processors more. */
+/* A resident kernel polls by itself.  After a kernel for one batch this thread polls, for as long;
+ * except on the SIMT layer, which needs the processors. */
 static bool look_for_more(const struct wharf_worker_kernels *kernels, uint32_t tail)
 {
     const struct wharf_worker *worker = kernels->worker;
@@ -132,35 +138,34 @@ static void *run(void *data)
     return NULL;
 }
 
-/* Between two looks at outputs that wait and copies that are under way. */
+/* The pause between two polls of waiting outputs and running copies. */
 static const struct timespec short_sleep = {.tv_nsec = 10000};
-/* Looks when nothing is there any more, one a short sleep: of a kernel that says that it has left,
- * the last warps tell of their outputs some microseconds later. */
+/* Polls after the last output, a short sleep apart: after a kernel's state says that it has left,
+ * its last warps report outputs for some microseconds. */
 #define LOOKS_AT_LAST 100
 
-/* Outputs come while a kernel is there; some time after it has left, none come until the next one.
- */
+/* Outputs arrive while a kernel runs, and for a short time after it has left. */
 static void *copy(void *data)
 {
     struct wharf_worker *worker = data;
     const struct wharf_work_queue *queue = &worker->main.queue;
     unsigned n_looks = 0;
 
-    /* Sleeps as short as that are otherwise rounded up to 50 us. */
+    /* Otherwise such short sleeps take 50 us. */
     prctl(PR_SET_TIMERSLACK, 1000);
     for (;;) {
         uint32_t tail = __atomic_load_n(&queue->core->tail, __ATOMIC_ACQUIRE);
-        /* In this order: what a kernel has taken it took after it had begun, and when it is not
-         * there any more, what it left to be copied is.  Its state says that it has left before the
-         * last of its warps has told of its output. */
+        /* In this order: a kernel takes items after it has started, and when it is gone, all its
+         * outputs are reported.  Its state says that it has left before its last warp has reported
+         * its output. */
         bool is_pending = wharf_work_pending(queue) != 0;
         bool may_come = __atomic_load_n(&worker->main.has_one, __ATOMIC_SEQ_CST);
         int busy = wharf_work_mover_step(worker->mover, NULL);
         if (busy < 0)
             wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -busy, "copying outputs",
                               worker->ops->error_text());
-        /* What no kernel has taken the next one will take, which is perhaps not there yet, and of
-         * whose beginning nobody tells. */
+        /* The next kernel will take items that none has taken; it may not have started yet, and
+         * nobody reports its start. */
         if (busy || may_come || (is_pending && !wants_park(worker)))
             n_looks = 0;
         else
@@ -208,7 +213,8 @@ void wharf_worker_park(struct wharf_worker *worker)
     pthread_mutex_lock(&worker->lock);
     __atomic_store_n(&worker->wants_park, true, __ATOMIC_RELEASE);
     while (worker->n_parked < worker->n_threads) {
-        /* One may be about to sleep, having looked before: then it has to be woken again. */
+        /* The thread may be about to sleep, having checked before; then it has to be woken again.
+         */
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += 1000000;
