@@ -13,7 +13,7 @@
 #include "clientlib/region_table.h"
 
 struct wharf_client_arena {
-    void *address; /* NULL before there is one */
+    void *address; /* NULL: none yet */
     uint64_t nbytes;
     int fd; /* -1 for plain memory */
     struct wharf_client_extents extents;
@@ -24,13 +24,14 @@ int wharf_client_arena_make(struct wharf_client_arena *arena, struct wharf_clien
                             uint64_t nbytes);
 
 /*
- * wharf_client_arena_adopt: the first nbytes of a daemon's memfd, which was looked at.  `fd` is the
- * arena's on success.  Returns 0, -ENOMEM or -errno of mmap.
+ * wharf_client_arena_adopt: uses the first nbytes of a daemon's checked memfd.  On success the
+ * arena owns `fd`.  Returns 0, -ENOMEM or -errno of mmap.
  */
 int wharf_client_arena_adopt(struct wharf_client_arena *arena, struct wharf_client_regions *regions,
                              int fd, uint64_t nbytes);
 
-/* In a forked child too, where a daemon's arena is not mapped.  Takes a struct without one. */
+/* Also for a forked child, where a daemon's arena is not mapped.  Takes a struct without an arena.
+ */
 void wharf_client_arena_deinit(struct wharf_client_arena *arena, int is_forked);
 
 /* Returns 0, -ENOBUFS or -ENOMEM. */

@@ -11,28 +11,28 @@
 struct wharf;
 
 /*
- * wharf_client_reap: copies all completions of the session to their jobs.  Returns NULL, or what
- * the daemon did wrong, before which some were copied.  The rings are mapped.
+ * wharf_client_reap: copies all completions of the session to their jobs.  The rings are mapped.
+ * Returns NULL; or, perhaps after some completions, a text about the daemon's error.
  */
 const char *wharf_client_reap(struct wharf *wharf);
 
 /*
- * wharf_client_finish: a job that is on no list becomes DONE with this completion, whose user_data
- * is not looked at.
+ * wharf_client_finish: makes a job that is on no list DONE with this completion, whose user_data is
+ * ignored.
  */
 void wharf_client_finish(struct wharf *wharf, struct wharf_client_job *job,
                          const struct wharf_completion *completion);
 
-/* The same for one that nothing ran. */
+/* The same for a job that did not run. */
 void wharf_client_finish_unrun(struct wharf *wharf, struct wharf_client_job *job, uint16_t result);
 
-/* wharf_client_drop_copy: memory of the arena that a call had for a copy; or NULL. */
+/* wharf_client_drop_copy: frees a call's copy in the arena; NULL is allowed. */
 void wharf_client_drop_copy(struct wharf *wharf, const void *copy);
 
-/* wharf_client_free_private: a private job that is DONE goes, with its copies. */
+/* wharf_client_free_private: frees a private job that is DONE, with its copies. */
 void wharf_client_free_private(struct wharf *wharf, struct wharf_client_job *job);
 
-/* wharf_client_take_done: the next completion that anybody may take.  Returns whether there was
+/* wharf_client_take_done: takes the next completion of a public job.  Returns whether there was
  * one. */
 int wharf_client_take_done(struct wharf *wharf, struct wharf_completion *ret_completion);
 

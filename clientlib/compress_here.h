@@ -12,15 +12,15 @@
 #include "encoders/encode_job.h"
 
 /*
- * wharf_client_compress_check: what is wrong with a job itself: codec, flags, class, parameter,
- * encoder, and ranges, in this order.  Returns WHARF_OK, or BAD_REQUEST with *ret_outcome filled.
- * The job's codec and parameter are the choice's.
+ * wharf_client_compress_check: checks a job's codec, flags, class, parameter, encoder and ranges,
+ * in this order.  Returns WHARF_OK, or BAD_REQUEST with *ret_outcome filled.  The job's codec and
+ * parameter equal the choice's.
  */
 uint32_t wharf_client_compress_check(const struct wharf_decode_job *job,
                                      const struct wharf_encode_choice *choice, uint32_t job_class,
                                      struct wharf_outcome *ret_outcome);
 
-/* wharf_client_compress: the same, and compresses in the calling thread. */
+/* wharf_client_compress: checks, and compresses in the calling thread. */
 void wharf_client_compress(const struct wharf_decode_job *job,
                            const struct wharf_encode_choice *choice, uint32_t job_class,
                            struct wharf_outcome *ret_outcome);

@@ -2,9 +2,9 @@
 #include "clientlib/cost_choice.h"
 
 /*
- * While either side is little known, each so many calls go to the one that seems slower; later so
- * many times this as it is slower, so that trying costs a percent or less.  To try the daemon costs
- * more than the calls: its threads stay awake for a while, perhaps on the other thread of some
+ * While a side has few samples, every CALLS_LEARNING-th call goes to the side that seems slower;
+ * later the interval grows with how much slower it is, so that trials cost at most a percent.  A
+ * trial of the daemon costs more than the calls: its threads stay awake for a while, perhaps on a
  * caller's core.
  */
 #define CALLS_LEARNING 8u
@@ -15,19 +15,19 @@ static const uint32_t calls_before[WHARF_CLIENT_N_SIDES] = {
 #define MOST_CALLS_BETWEEN 4096u
 #define N_LEARNING 4u
 
-/* For the same reason the daemon has to be sooner by this part. */
+/* For the same reason the daemon has to be faster by this part. */
 #define SOONER_PART 8
 
 /*
- * Calls in a row that try the slower side, of which the first does not count: here it finds cold
- * caches, of a thread that slept until then, and takes half as long again as the next one; there it
- * finds threads and a GPU that sleep.  Where that one alone took so many times as long as the other
- * side it tells enough, and is the only one.
+ * The calls of a trial.  The first one does not count: in this process it finds cold caches, and
+ * takes half as long again as the next one; in the daemon it finds sleeping threads and a sleeping
+ * GPU.  If the first one takes many times as long as the other side, it suffices, and the trial
+ * ends.
  */
 #define N_TRIES 3u
 #define FAR_SLOWER 4
 
-/* A call that was held up counts as so many times what is usual. */
+/* A delayed call counts as at most this many times the usual time. */
 #define MOST_TIMES 2
 
 /* Sizes up to 4 KiB, 16 KiB and so on, the last one without end. */

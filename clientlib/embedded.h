@@ -23,20 +23,20 @@ struct wharf_client_work {
     struct wharf_encode_choice choice; /* with WHARF_JOB_COMPRESS */
 };
 
-/* wharf_client_run_here: judges and decodes or compresses one chunk in the calling thread. */
+/* wharf_client_run_here: checks and decodes or compresses one chunk in the calling thread. */
 void wharf_client_run_here(const struct wharf_client_work *work, uint32_t job_class,
                            uint32_t engine, struct wharf_outcome *ret_outcome);
 
 /*
- * wharf_client_embedded_run: runs the next queued job, if there is one, letting go of the lock
- * meanwhile.  Returns whether there was one.
+ * wharf_client_embedded_run: runs the next queued job, releasing the lock meanwhile.  Returns
+ * whether there was one.
  */
 int wharf_client_embedded_run(struct wharf *wharf);
 
-/* The same, or waits for what other threads are running. */
+/* The same; without a queued job, waits for jobs that other threads run. */
 void wharf_client_embedded_rest(struct wharf *wharf, uint64_t deadline_ns);
 
-/* What a decoder is told, of the model that a job names, or NULL, and its parameter. */
+/* The decoder's setting from a job's model (or NULL) and parameter. */
 struct wharf_codec_setting wharf_client_setting(const struct wharf_client_model *model,
                                                 uint32_t parameter);
 

@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-/* Offsets and sizes are multiples of this: two jobs' memory never shares a cache line. */
+/* Offsets and sizes are multiples of this, so two jobs' memory never shares a cache line. */
 #define WHARF_CLIENT_EXTENT_NBYTES 64u
 
 /*
@@ -31,7 +31,7 @@
 struct wharf_client_extent;
 
 struct wharf_client_extents {
-    struct wharf_client_extent *table; /* of capacity members; a number is an index here */
+    struct wharf_client_extent *table; /* `capacity` members; extents are numbered by index */
     uint32_t *buckets;                 /* taken extents by a hash of their offset; as many */
     uint32_t capacity;                 /* a power of two, or 0 */
     uint32_t unused;                   /* the first of the members that are no extent */
@@ -42,8 +42,8 @@ struct wharf_client_extents {
 };
 
 /*
- * wharf_client_extents_init: all of [0, nbytes) is free; what is over a multiple of 64 stays
- * unused.  Returns 0 or -ENOMEM.
+ * wharf_client_extents_init: all of [0, nbytes) is free, except a rest below 64 bytes.  Returns 0
+ * or -ENOMEM.
  */
 int wharf_client_extents_init(struct wharf_client_extents *extents, uint64_t nbytes);
 
@@ -51,13 +51,13 @@ int wharf_client_extents_init(struct wharf_client_extents *extents, uint64_t nby
 void wharf_client_extents_deinit(struct wharf_client_extents *extents);
 
 /*
- * wharf_client_extents_take: finds at least nbytes (0 counts as 1) in one piece, at a multiple of
- * 64.  Returns 0, -ENOBUFS (there is no such piece) or -ENOMEM (of the table's own).
+ * wharf_client_extents_take: allocates at least nbytes (0 counts as 1), aligned to 64.  Returns 0,
+ * -ENOBUFS (no free extent is large enough) or -ENOMEM (for the table itself).
  */
 int wharf_client_extents_take(struct wharf_client_extents *extents, uint64_t nbytes,
                               uint64_t *ret_offset);
 
-/* wharf_client_extents_give_back: frees what take found.  Returns 0 or -ENOENT (it did not). */
+/* wharf_client_extents_give_back: frees an extent.  Returns 0, or -ENOENT for any other offset. */
 int wharf_client_extents_give_back(struct wharf_client_extents *extents, uint64_t offset);
 
 #endif

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 struct wharf_client_fork_guard {
-    /* A page of its own that the kernel gives to children as zeros; NULL where it cannot. */
+    /* A page that the kernel clears in children; NULL if it cannot. */
     uint32_t *mark;
     pid_t pid;
 };
@@ -20,7 +20,7 @@ int wharf_client_fork_guard_init(struct wharf_client_fork_guard *guard);
 /* In a child too. */
 void wharf_client_fork_guard_deinit(struct wharf_client_fork_guard *guard);
 
-/* Whether this process is not the one that called init. */
+/* Whether this process is a child of the one that called init. */
 int wharf_client_is_forked(const struct wharf_client_fork_guard *guard);
 
 #endif

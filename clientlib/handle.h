@@ -2,9 +2,9 @@
 /*
  * handle.h: struct wharf, and the lock around it.
  *
- * Every public call enters, works on the handle and leaves.  What sleeps or takes long (decoding,
- * copying, waiting for the daemon) lets go of the lock meanwhile and afterwards looks at everything
- * again: another thread may have done the work, lost the daemon or found the next one.
+ * Every public call enters, works on the handle and leaves.  Code that sleeps or takes long
+ * (decoding, copying, waiting for the daemon) releases the lock meanwhile, and checks everything
+ * again afterwards: another thread may have done the work, lost the daemon or found the next one.
  *
  *   job_table.h    jobs, from submission until they are taken
  *   link.h         the connection, from one daemon to the next
@@ -35,7 +35,7 @@
 #include "clientlib/wharf.h"
 
 struct wharf {
-    /* Written before anybody else has the handle. */
+    /* Constant after wharf_open. */
     uint32_t engine;
     uint32_t flags; /* enum wharf_open_flag */
     int is_daemon;
@@ -47,7 +47,7 @@ struct wharf {
     /* One request of a program at a time; taken before `lock`. */
     pthread_mutex_t request_lock;
 
-    pthread_mutex_t lock; /* of all that follows */
+    pthread_mutex_t lock; /* guards all members below */
     /* A job was finished or taken, memory was given back, or a daemon is there. */
     pthread_cond_t changed;
     uint32_t n_waiters; /* for `changed` */
@@ -57,24 +57,24 @@ struct wharf {
     struct wharf_client_models models;
     struct wharf_client_arena arena;
     struct wharf_client_costs costs;
-    uint64_t n_here; /* calls of wharf_decompress that the daemon was not asked */
+    uint64_t n_here; /* calls of wharf_decompress that did not go to the daemon */
     struct wharf_client_wakeup_fd wakeup;
     struct wharf_client_link link; /* DOWN for ever in an embedded handle */
 };
 
 /* wharf_client_enter: takes the lock.  Returns 0, or -EINVAL (NULL) or -ESTALE without it. */
 int wharf_client_enter(struct wharf *wharf);
-/* The same for use of a handle that needs no lock. */
+/* The same checks, for calls that need no lock. */
 int wharf_client_check(struct wharf *wharf);
 
-/* wharf_client_leave: brings the descriptor for event loops up to date, which may take completions
- * and submit what is queued, and lets go. */
+/* wharf_client_leave: updates the descriptor for event loops, which may take completions and submit
+ * queued jobs, and releases the lock. */
 void wharf_client_leave(struct wharf *wharf);
 
-/* wharf_client_has_changed: tells those that wait for `changed`. */
+/* wharf_client_has_changed: wakes the threads that wait for `changed`. */
 void wharf_client_has_changed(struct wharf *wharf);
 
-/* wharf_client_wait_changed: lets go of the lock until then, or until deadline_ns. */
+/* wharf_client_wait_changed: waits for that, or until deadline_ns, without the lock. */
 void wharf_client_wait_changed(struct wharf *wharf, uint64_t deadline_ns);
 
 #endif

@@ -13,12 +13,12 @@ struct wharf;
 struct wharf_client_model;
 struct wharf_client_region;
 
-/* wharf_client_handshake_begin: says Hello.  The link is DOWN and has a socket. */
+/* wharf_client_handshake_begin: sends Hello.  The link is DOWN and has a socket. */
 void wharf_client_handshake_begin(struct wharf *wharf);
 
 /*
- * wharf_client_handshake_take: the reply to what was sent last.  Descriptors that came with it are
- * in the link's receiver; those that are still there afterwards are the caller's to close.
+ * wharf_client_handshake_take: handles the reply to the last request.  Its descriptors are in the
+ * link's receiver; the caller closes those that are still there afterwards.
  */
 void wharf_client_handshake_take(struct wharf *wharf, const Wharf__Reply *reply);
 

@@ -12,24 +12,25 @@
 
 #include "encoders/gzip_index/gzip_index.h"
 
-/* What the name of an index in wharf's own format adds to that of its file. */
+/* The suffix of an index in wharf's own format. */
 #define WHARF_INDEX_SUFFIX ".whi"
 
-/* A file that can be read at any offset, as fstat tells of it. */
+/* A file that can be read at any offset, with its fstat. */
 struct wharf_indexed_file {
     int fd;
     uint64_t nbytes;
     struct timespec mtime;
 };
 
-/* Says which file it is.  0, -ENODATA if it is shorter than that, or -errno. */
+/* Identifies the file.  0; -ENODATA if it is too short; or -errno. */
 int wharf_index_identify(const struct wharf_indexed_file *file,
                          struct wharf_gzip_identity *ret_identity);
 
 /*
  * Reads the index at `path`.  Returns 0 with *ret_index, which the caller deinits, and *ret_status,
- * which file the index is; -ENOENT: there is none; -EBADMSG: it is damaged; -EPROTONOSUPPORT: it is
- * none, or of a newer version; -ESTALE: it is of another file or another version of it; or -errno.
+ * the identity of the index file; -ENOENT: no such file; -EBADMSG: the index is damaged; -EPROTONOSUPPORT:
+ * it is no index, or of a newer version; -ESTALE: it belongs to another file or another version of
+ * it; or -errno.
  */
 int wharf_index_load(const struct wharf_indexed_file *file, const char *path,
                      struct stat *ret_status, struct wharf_gzip_index *ret_index);

@@ -21,13 +21,13 @@
 
 enum wharf_client_job_state {
     WHARF_CLIENT_JOB_FREE,
-    WHARF_CLIENT_JOB_QUEUED, /* not in the daemon's hands, or not any more */
+    WHARF_CLIENT_JOB_QUEUED, /* the daemon does not have it, or not any more */
     WHARF_CLIENT_JOB_IN_RING,
     WHARF_CLIENT_JOB_RUNNING,
     WHARF_CLIENT_JOB_DONE,
 };
 
-/* What belongs to a batch, on the heap. */
+/* A batch's own data, on the heap. */
 struct wharf_client_batch {
     struct wharf_chunk_result *results; /* the program's, or NULL */
     void *table;                        /* in the arena: chunks, then results */
@@ -46,7 +46,7 @@ struct wharf_client_job {
     struct wharf_client_model *model;   /* that its parameter names, or NULL */
     uint64_t user_data;                 /* the program's */
     uint64_t queued_ns;                 /* when it was handed in, with a timeout or embedded */
-    uint32_t timeout_us;                /* as it was handed in */
+    uint32_t timeout_us;                /* as submitted */
     uint32_t use;                       /* how often the slot was used: half of the tag */
     uint32_t previous;                  /* on its list */
     uint32_t next;
@@ -56,42 +56,42 @@ struct wharf_client_job {
     uint8_t is_private;       /* a call waits for this one itself: nobody else may take it */
     uint8_t was_published;    /* a daemon may have seen it */
     uint8_t is_unwanted;      /* to be cancelled */
-    uint8_t is_cancel_sent;   /* and the running daemon was told */
+    uint8_t is_cancel_sent;   /* and the running daemon has the CANCEL */
     uint8_t is_write_unknown; /* a daemon that is gone may have begun to write its file */
-    /* The call that waited has gone: when the job ends, nobody takes it, and the copies go. */
+    /* The waiting call has returned: when the job ends, it is freed with its copies. */
     uint8_t is_abandoned;
-    void *in_copy; /* of a private job: memory of the arena, or NULL */
+    void *in_copy; /* of a private job: its copy in the arena, or NULL */
     void *out_copy;
 };
 
-/* Jobs in an order, by their slots' numbers. */
+/* A list of jobs, linked by slot numbers. */
 struct wharf_client_job_list {
     uint32_t first;
     uint32_t last;
     uint32_t n;
 };
 
-/* Calls of wharf_decompress at a time; further ones wait for them. */
+/* The most calls of wharf_decompress at a time; others wait. */
 enum { WHARF_CLIENT_MAX_PRIVATE = 64 };
 
 struct wharf_client_jobs {
     struct wharf_client_job *table;
     uint32_t n_slots;
-    uint32_t max_public; /* what programs may have in flight */
+    uint32_t max_public; /* the most jobs that programs may have in flight */
     struct wharf_client_job_list free;
-    struct wharf_client_job_list queued[4]; /* embedded by enum wharf_class; otherwise [0] alone */
+    struct wharf_client_job_list queued[4]; /* embedded: by enum wharf_class; else only [0] */
     struct wharf_client_job_list in_ring;   /* in the order of submission */
     struct wharf_client_job_list running;
-    struct wharf_client_job_list done; /* those that anybody may take */
+    struct wharf_client_job_list done; /* finished public jobs */
     uint32_t n_public;                 /* not FREE and not private */
-    uint32_t n_unwanted;               /* in the ring, to be cancelled and not yet told */
-    uint32_t n_suspects;               /* see replay.h */
+    uint32_t n_unwanted; /* jobs in the ring that have to be cancelled, without a CANCEL yet */
+    uint32_t n_suspects; /* see replay.h */
 };
 
-/* Slots for so many public jobs and for private ones.  Returns 0 or -ENOMEM. */
+/* Allocates slots for public and private jobs.  Returns 0 or -ENOMEM. */
 int wharf_client_jobs_init(struct wharf_client_jobs *jobs, uint32_t max_public);
 
-/* Jobs that there are go with it.  Takes a zeroed struct too. */
+/* Frees the table with its jobs.  Takes a zeroed struct too. */
 void wharf_client_jobs_deinit(struct wharf_client_jobs *jobs);
 
 /* The number of a job's slot. */
@@ -108,14 +108,14 @@ wharf_client_list_first(const struct wharf_client_jobs *jobs, const struct wharf
     return l->n ? &jobs->table[l->first] : NULL;
 }
 
-/* The one behind `job` on its list, or NULL. */
+/* The job after `job` on its list, or NULL. */
 static inline struct wharf_client_job *wharf_client_list_next(const struct wharf_client_jobs *jobs,
                                                               const struct wharf_client_job *job)
 {
     return job->next == WHARF_CLIENT_NO_JOB ? NULL : &jobs->table[job->next];
 }
 
-/* At the end; the job is on no list. */
+/* Appends a job, which is on no list. */
 void wharf_client_list_append(struct wharf_client_jobs *jobs, struct wharf_client_job_list *list,
                               struct wharf_client_job *job);
 void wharf_client_list_remove(struct wharf_client_jobs *jobs, struct wharf_client_job_list *list,
@@ -126,21 +126,21 @@ void wharf_client_list_prepend_all(struct wharf_client_jobs *jobs,
                                    struct wharf_client_job_list *from);
 
 /*
- * wharf_client_job_new: a zeroed job with a tag of its own, on no list.  NULL if as many of its
- * kind as there may be are in use.
+ * wharf_client_job_new: a zeroed job with a new tag, on no list.  NULL if all slots of its kind are
+ * in use.
  */
 struct wharf_client_job *wharf_client_job_new(struct wharf_client_jobs *jobs, int is_private);
 
-/* wharf_client_job_free: makes the slot free.  The job is on no list. */
+/* wharf_client_job_free: frees the slot of a job that is on no list. */
 void wharf_client_job_free(struct wharf_client_jobs *jobs, struct wharf_client_job *job);
 
-/* The job with this tag, or NULL: a daemon's word is nothing to index by. */
+/* The job with this tag, or NULL: a number from a daemon is not a trusted index. */
 struct wharf_client_job *wharf_client_job_find(const struct wharf_client_jobs *jobs, uint64_t tag);
 
-/* A tag that is no job's. */
+/* A tag that no job has. */
 #define WHARF_CLIENT_CANCEL_TAG UINT64_MAX
 
-/* At how many deaths of daemons a job is suspected of them, and is given up: see replay.h. */
+/* After how many deaths of daemons a job is suspected, and is given up: see replay.h. */
 enum { WHARF_CLIENT_SUSPECT_DEATHS = 3, WHARF_CLIENT_GIVE_UP_DEATHS = 8 };
 
 static inline int wharf_client_is_suspect(const struct wharf_client_job *job)

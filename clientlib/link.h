@@ -2,9 +2,8 @@
 /*
  * link.h: the connection to the daemon, and to the next one when it is lost.
  *
- * Nothing here sleeps but wharf_client_link_sleep: each call does what can be done now, so that
- * whichever thread makes the next call drives it on (link_drive.h).  All is guarded by the handle's
- * lock.
+ * Only wharf_client_link_sleep sleeps.  Each other call does what is possible now, and the next
+ * call of any thread continues (link_drive.h).  Guarded by the handle's lock.
  */
 #ifndef WHARF_CLIENT_LINK_H
 #define WHARF_CLIENT_LINK_H
@@ -14,41 +13,41 @@
 struct wharf;
 
 /*
- * wharf_client_link_init: DOWN.  `path`, which fits, may be NULL for a link that will never be
- * used.  Returns 0 or -ENOMEM; deinit takes what it left in both cases.
+ * wharf_client_link_init: initially DOWN.  `path`, which fits, may be NULL for a link that is never
+ * used. Returns 0 or -ENOMEM; deinit works in both cases.
  */
 int wharf_client_link_init(struct wharf_client_link *link, const char *path);
 void wharf_client_link_deinit(struct wharf_client_link *link, int is_forked);
 
 /*
- * wharf_client_link_listen: reads what is in the socket while UP: wake-ups, a reply to `reply`, the
- * connection's end.  Does nothing while a call waits for a reply, which then does it itself: `mine`
- * is set by that call.
+ * wharf_client_link_listen: while UP, reads packets from the socket: wake-ups, a reply for `reply`,
+ * the connection's end.  While a call waits for a reply, only that call, with `mine`, does it.
  */
 void wharf_client_link_listen(struct wharf *wharf, int mine);
 
 /*
- * The same when completions have not come for a while: at first after a short one, since jobs take
- * moments, then ever more rarely.
+ * The same if no completion has come for a while: soon at first, since most jobs are short, then
+ * ever more rarely.
  */
 void wharf_client_link_listen_if_due(struct wharf *wharf);
 
-/* wharf_client_link_sleep: until there is something for step, or deadline_ns, or a little while. */
+/* wharf_client_link_sleep: sleeps until there is work for wharf_client_link_step, until
+ * deadline_ns, or for a little while. */
 void wharf_client_link_sleep(struct wharf *wharf, uint64_t deadline_ns);
 
 /*
- * wharf_client_link_error: whether it makes sense to wait for the daemon: 0, -EPROTO (BROKEN) or
+ * wharf_client_link_error: 0 if waiting for the daemon makes sense; else -EPROTO (BROKEN) or
  * -ENOTCONN (away for longer than patience), with a message.
  */
 int wharf_client_link_error(const struct wharf *wharf);
 
 /* ---- for link.c's neighbours ---------------------------------------------------------------- */
 
-/* wharf_client_link_lost: the connection is no more, for this reason: try again later. */
+/* wharf_client_link_lost: closes the connection for this reason; it is tried again later. */
 __attribute__((format(printf, 3, 4))) void wharf_client_link_lost(struct wharf *wharf, int error,
                                                                   const char *format, ...);
 
-/* wharf_client_link_break: the daemon is not to be trusted, for this reason. */
+/* wharf_client_link_break: makes the link BROKEN: the daemon cannot be trusted, for this reason. */
 __attribute__((format(printf, 2, 3))) void wharf_client_link_break(struct wharf *wharf,
                                                                    const char *format, ...);
 
@@ -60,7 +59,7 @@ __attribute__((format(printf, 2, 3))) void wharf_client_link_break(struct wharf 
 int wharf_client_link_read(struct wharf *wharf, const Wharf__Reply **ret_reply);
 void wharf_client_link_close_received(struct wharf_client_link *link);
 
-/* wharf_client_error_code: an Error's number, negative; -EPROTO for what is none. */
+/* wharf_client_error_code: an Error's number, negative; -EPROTO if it is not a valid one. */
 int wharf_client_error_code(const Wharf__Error *error);
 
 /*

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * link_state.h: what the handle knows of its connection, and of the next one when it is lost.
+ * link_state.h: the state of a handle's connection, and of its next one.
  *
  *     DOWN -> GREETING -> OPENING -> REGISTERING -> MODELLING -> UP
  *      ^---------'-----------'------------'------------'---------'    the connection ends
- *     BROKEN: the daemon did what it must not do; nothing leads out of it
+ *     BROKEN: the daemon violated the protocol; the final state
  */
 #ifndef WHARF_CLIENT_LINK_STATE_H
 #define WHARF_CLIENT_LINK_STATE_H
@@ -17,7 +17,7 @@
 struct wharf_client_packets;
 struct wharf_client_rings;
 
-/* A daemon that has died wakes nobody: how long its end may go unnoticed at first. */
+/* A dead daemon wakes nobody: how long its end may go unnoticed at first. */
 #define WHARF_CLIENT_FIRST_CHECK_NS 5000000u
 
 enum wharf_client_link_state {
@@ -30,7 +30,7 @@ enum wharf_client_link_state {
     WHARF_CLIENT_LINK_BROKEN,
 };
 
-/* What the running daemon said of itself. */
+/* The running daemon's facts about itself. */
 struct wharf_client_facts {
     uint64_t generation;
     uint64_t features;
@@ -48,7 +48,7 @@ struct wharf_client_facts {
     char version[32];
 };
 
-/* A request of a program that waits for its reply. */
+/* The reply to a waiting call. */
 struct wharf_client_reply {
     uint8_t packet[WHARF_CONTROL_MAX_NBYTES];
     size_t nbytes; /* 0 until it is there */
@@ -70,36 +70,36 @@ struct wharf_client_link {
     struct wharf_client_rings *rings;
     struct wharf_client_facts facts;
 
-    /* From one connection to the next. */
+    /* These persist from one connection to the next. */
     struct sockaddr_un address;
     char client_name[WHARF_CONTROL_MAX_NAME_NBYTES + 1];
-    uint32_t n_entries;    /* to ask for; 0 before the first Hello where the daemon decides */
+    uint32_t n_entries;    /* requested; 0 before the first Hello if the daemon decides */
     uint64_t arena_nbytes; /* likewise */
     uint64_t patience_ns;
     uint64_t away_since_ns; /* when the daemon was lost */
     uint64_t next_try_ns;
     uint64_t pause_ns;   /* between tries */
     uint64_t checked_ns; /* when the socket was last read */
-    uint64_t check_ns;   /* how long to wait for a completion before it is read again */
+    uint64_t check_ns;   /* how long to wait for a completion before the socket is read again */
     uint64_t n_ups;
-    uint64_t n_queues; /* opened: what is registered from then on the daemon knows of */
+    uint64_t n_queues; /* opened queues; the daemon knows all later registrations */
     uint64_t n_resubmitted;
-    int is_refused; /* the daemon itself said no, and trying again at once is no use */
+    int is_refused; /* the daemon refused, so retrying at once is useless */
     int error;      /* why it is not UP */
     char text[320];
-    char farewell[160]; /* what the daemon said before it closed the connection */
+    char farewell[160]; /* the daemon's text before it closed the connection */
     int farewell_error; /* and the error that it named, -errno */
 
     struct wharf_client_packets *packets;
 };
 
-/* Room for what arrives. */
+/* Buffers for received packets. */
 struct wharf_client_packets {
     struct wharf_control_receiver receiver;
     struct wharf_control_memory memory;
 };
 
-/* A completion has come: the daemon is alive. */
+/* A completion arrived, so the daemon is alive. */
 static inline void wharf_client_link_heard(struct wharf_client_link *link)
 {
     link->has_progress = 1;

@@ -15,7 +15,7 @@
 
 enum wharf_client_model_state {
     WHARF_CLIENT_MODEL_FREE,
-    WHARF_CLIENT_MODEL_ADDING,   /* the daemon has not agreed yet: no jobs */
+    WHARF_CLIENT_MODEL_ADDING,   /* the daemon has not answered yet: no jobs */
     WHARF_CLIENT_MODEL_READY,    /* jobs may name it */
     WHARF_CLIENT_MODEL_REMOVING, /* no new jobs */
     WHARF_CLIENT_MODEL_UNKNOWN,  /* no answer: its number is not used again with this daemon */
@@ -43,7 +43,7 @@ void wharf_client_models_deinit(struct wharf_client_models *models);
 uint32_t wharf_client_model_parameter(const struct wharf_client_models *models,
                                       const struct wharf_client_model *model);
 
-/* A model ADDING with the lowest free number, whose fd and image become its own; NULL: none is
+/* A model in state ADDING with the lowest free number, which owns fd and image; NULL: no number is
  * free. */
 struct wharf_client_model *wharf_client_models_add(struct wharf_client_models *models,
                                                    const struct wharf_client_model *model);
@@ -51,10 +51,10 @@ struct wharf_client_model *wharf_client_models_add(struct wharf_client_models *m
 void wharf_client_model_set_state(struct wharf_client_model *model,
                                   enum wharf_client_model_state state);
 
-/* Frees it and its number; nobody uses it. */
+/* Frees an unused model and its number. */
 void wharf_client_model_remove(struct wharf_client_model *model);
 
-/* Another daemon: UNKNOWN ones are gone with the last one. */
+/* For a new daemon: removes UNKNOWN models, which ended with the last one. */
 void wharf_client_models_drop_unknown(struct wharf_client_models *models);
 
 /* The model of that number that is not FREE, or NULL. */
@@ -64,13 +64,13 @@ struct wharf_client_model *wharf_client_models_find(struct wharf_client_models *
 /* From READY to REMOVING, unless it is used.  Returns 0, -ENOENT or -EBUSY. */
 int wharf_client_model_close(struct wharf_client_model *model);
 
-/* Whether this parameter is a registered model's number: codecs without models have large ones that
- * mean something else. */
+/* Whether this parameter is a model's number; codecs without models can have large parameters with
+ * another meaning. */
 bool wharf_client_names_model(uint32_t codec, uint32_t parameter);
 
 /*
- * wharf_client_model_use: the READY model of a codec that a job's parameter names, which stays
- * until wharf_client_model_release; NULL: there is none.  Without the lock.
+ * wharf_client_model_use: finds the READY model of a codec that a job's parameter names, and keeps
+ * it until wharf_client_model_release; NULL: none.  Without the lock.
  */
 struct wharf_client_model *wharf_client_model_use(struct wharf_client_models *models,
                                                   uint32_t codec, uint32_t parameter);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum wharf_client_region_state {
-    WHARF_CLIENT_REGION_ADDING,   /* the daemon has not agreed yet: no jobs */
+    WHARF_CLIENT_REGION_ADDING,   /* the daemon has not answered yet: no jobs */
     WHARF_CLIENT_REGION_READY,    /* jobs may use it */
     WHARF_CLIENT_REGION_REMOVING, /* no new jobs */
     /* The daemon did not answer, and nobody knows whether it has a region of this number: the
@@ -22,8 +22,8 @@ enum wharf_client_region_state {
 };
 
 /*
- * A file is a region whose addresses are none of memory's: no processor that wharf runs on has
- * memory of programs there.  Each has this many.
+ * A file is a region at addresses where no processor that wharf supports has user memory.  Each
+ * file has this many.
  */
 enum { WHARF_CLIENT_FILE = 3 };
 #define WHARF_CLIENT_FILE_NBYTES ((uintptr_t)1 << 50)
@@ -35,21 +35,21 @@ struct wharf_client_region {
     uint32_t number;
     uint32_t kind; /* enum wharf_memory_kind, or WHARF_CLIENT_FILE */
     uint32_t is_read_only;
-    uint32_t is_write_only; /* GPU memory of a daemon that takes no sources there, or a file that
-                               is not open for reading */
+    uint32_t is_write_only; /* GPU memory of a daemon without sources there, or a file that is not
+                               open for reading */
     uint32_t n_uses;        /* by jobs in flight: a source, a destination, a chunk of a batch */
     int fd;                 /* owned; -1 for none */
     enum wharf_client_region_state state;
 };
 
-/* The arena and what wharf.h allows to be registered at a time. */
+/* The arena plus the most registered regions of wharf.h. */
 enum { WHARF_CLIENT_MAX_REGIONS = 1024 };
 
-/* The tables never move, so that jobs that run can be looked up without the lock. */
+/* The tables never move, so running jobs can be looked up without the lock. */
 struct wharf_client_regions {
-    uint32_t n_numbers; /* all numbers in use are below */
+    uint32_t n_numbers; /* all used numbers are below */
     uint32_t n_addresses;
-    struct wharf_client_region *by_number[WHARF_CLIENT_MAX_REGIONS]; /* NULL where one is free */
+    struct wharf_client_region *by_number[WHARF_CLIENT_MAX_REGIONS]; /* NULL: free */
     /* Sorted, without overlaps, without UNKNOWN ones. */
     struct wharf_client_region *by_address[WHARF_CLIENT_MAX_REGIONS];
 };
@@ -58,14 +58,14 @@ struct wharf_client_regions {
 void wharf_client_regions_deinit(struct wharf_client_regions *regions);
 
 /*
- * wharf_client_regions_add: a region ADDING with the lowest free number.  `fd` becomes the
- * region's on success.  Returns 0, -EEXIST (it overlaps another), -EINVAL (it wraps around the end
- * of the address space), -ENOSPC (no number is free) or -ENOMEM.
+ * wharf_client_regions_add: adds a region in state ADDING with the lowest free number.  On success
+ * it owns `fd`.  Returns 0, -EEXIST (it overlaps another one), -EINVAL (it wraps around the end of
+ * the address space), -ENOSPC (no number is free) or -ENOMEM.
  */
 int wharf_client_regions_add(struct wharf_client_regions *regions, void *address, size_t nbytes,
                              int fd, struct wharf_client_region **ret_region);
 
-/* Likewise a file, at addresses of its own. */
+/* The same for a file, at addresses of its own. */
 int wharf_client_regions_add_file(struct wharf_client_regions *regions, int fd,
                                   struct wharf_client_region **ret_region);
 
@@ -73,32 +73,32 @@ int wharf_client_regions_add_file(struct wharf_client_regions *regions, int fd,
 void wharf_client_regions_remove(struct wharf_client_regions *regions,
                                  struct wharf_client_region *region);
 
-/* Makes it UNKNOWN: its memory can be registered again, its number waits. */
+/* Makes it UNKNOWN: its memory can be registered again, its number stays reserved. */
 void wharf_client_regions_forget(struct wharf_client_regions *regions,
                                  struct wharf_client_region *region);
 
-/* Another daemon: UNKNOWN regions are gone with the last one. */
+/* For a new daemon: removes UNKNOWN regions, which ended with the last one. */
 void wharf_client_regions_drop_unknown(struct wharf_client_regions *regions);
 
-/* The region that begins at `address` and is READY, the arena excepted; or NULL. */
+/* The READY region at `address`, but not the arena; or NULL. */
 struct wharf_client_region *wharf_client_regions_find(const struct wharf_client_regions *regions,
                                                       const void *address);
 
 /*
- * wharf_client_regions_locate: the READY region, and the offset there, of nbytes at `memory`.  No
- * bytes are anywhere: offset 0 of the arena.  Returns 0 or -EFAULT (it is not whole in one region,
- * or in a read-only one and is_output is set, or in a write-only one and it is not).
+ * wharf_client_regions_locate: the READY region and offset of nbytes at `memory`; for no bytes,
+ * offset 0 of the arena.  Returns 0, or -EFAULT if they are not within one region, or the region is
+ * read-only for an output or write-only for a source.
  */
 int wharf_client_regions_locate(const struct wharf_client_regions *regions, const void *memory,
                                 size_t nbytes, int is_output, uint16_t *ret_number,
                                 uint64_t *ret_offset);
 
-/* Whether any of nbytes at `memory` is registered GPU memory or a file, in whatever state: the
- * processor cannot reach that. */
+/* Whether any of nbytes at `memory` is registered GPU memory or a file, in any state, which the
+ * processor cannot access. */
 int wharf_client_regions_touch_distant(const struct wharf_client_regions *regions,
                                        const void *memory, size_t nbytes);
 
-/* The address of what was located. */
+/* The address of a located range. */
 static inline void *wharf_client_regions_address(const struct wharf_client_regions *regions,
                                                  uint16_t number, uint64_t offset)
 {

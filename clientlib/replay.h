@@ -22,12 +22,13 @@
 
 struct wharf;
 
-/* wharf_client_replay_prepare: the session is over, its rings are still mapped. */
+/* wharf_client_replay_prepare: queues the jobs of an ended session again; its rings are still
+ * mapped. */
 void wharf_client_replay_prepare(struct wharf *wharf);
 
 /*
- * wharf_client_replay_next: the queued job that goes into the ring next, or NULL.  Ends those that
- * were cancelled, are late or are given up on the way.
+ * wharf_client_replay_next: the next queued job for the ring, or NULL.  Ends jobs on the way that
+ * were cancelled, are late or are given up.
  */
 struct wharf_client_job *wharf_client_replay_next(struct wharf *wharf);
 

@@ -12,10 +12,10 @@
 #include <stdint.h>
 
 /*
- * wharf_client_memfd_check: whether `fd` is a memfd of at least nbytes, not of huge pages, sealed
- * with SHRINK and with the F_SEAL_* of `more_seals`.  Returns 0 with the seals that it has in
- * *ret_seals, or, with `name` at the front of the message, -EBADF (not such a descriptor), -EPERM
- * (a seal is missing) or -EINVAL (too short).
+ * wharf_client_memfd_check: whether `fd` is a memfd of at least nbytes, without huge pages, with
+ * the seal SHRINK and those of `more_seals`.  Returns 0 with its seals in *ret_seals; or, with a
+ * message that starts with `name`, -EBADF (not such a descriptor), -EPERM (a seal is missing) or
+ * -EINVAL (too short).
  */
 int wharf_client_memfd_check(int fd, uint64_t nbytes, int more_seals, const char *name,
                              int *ret_seals);

@@ -15,15 +15,15 @@
 int wharf_client_copy_job(struct wharf_job *to, const struct wharf_job *from);
 
 /*
- * wharf_client_queue_job: makes a job of it and queues it; nobody but the caller takes a private
- * one.  Returns 0, -EAGAIN (all slots are in use) or -EFAULT (memory that the ring cannot name),
- * with a message.
+ * wharf_client_queue_job: makes and queues a job; only the caller takes the completion of a private
+ * one.  Returns 0; or, with a message, -EAGAIN (all slots are in use) or -EFAULT (memory that the
+ * ring cannot name).
  */
 int wharf_client_queue_job(struct wharf *wharf, const struct wharf_job *own, int is_private,
                            struct wharf_client_job **ret_job);
 
-/* wharf_client_check_compress: 0, or -EOPNOTSUPP for flags of a job that compresses, which the
- * daemon, if there is one, does not.  With the lock. */
+/* wharf_client_check_compress: 0; or -EOPNOTSUPP if the flags are of a job that compresses, and the
+ * daemon does not compress.  With the lock. */
 int wharf_client_check_compress(struct wharf *wharf, uint32_t flags);
 
 #endif

@@ -17,21 +17,21 @@ struct wharf_client_wakeup_fd {
     int timer_fd;
     int watched_socket; /* the one in epoll_fd, or -1 */
     int is_signalled;   /* event_fd is readable */
-    uint64_t timer_ns;  /* what the timer is set to; 0 for nothing */
+    uint64_t timer_ns;  /* the timer's time; 0: not set */
 };
 
-/* Without descriptors; deinit closes what there are. */
+/* Starts without descriptors; deinit closes those that exist. */
 void wharf_client_wakeup_fd_init(struct wharf_client_wakeup_fd *wakeup);
 void wharf_client_wakeup_fd_deinit(struct wharf_client_wakeup_fd *wakeup);
 
 /* Returns 0 or -errno. */
 int wharf_client_wakeup_fd_open(struct wharf_client_wakeup_fd *wakeup);
 
-/* Before a socket is closed: a forked child's copy would keep it in the set. */
+/* Call before a socket is closed: a forked child's copy would keep it in the set. */
 void wharf_client_wakeup_fd_forget(struct wharf_client_wakeup_fd *wakeup, int socket);
 
-/* Has this socket in the set; it goes off at at_ns, 0 for never; it is readable until told
- * otherwise, or not. */
+/* Puts this socket into the set, sets the timer to at_ns (0: never), and makes the descriptor
+ * readable or not until the next call. */
 void wharf_client_wakeup_fd_watch(struct wharf_client_wakeup_fd *wakeup, int socket);
 void wharf_client_wakeup_fd_set_timer(struct wharf_client_wakeup_fd *wakeup, uint64_t at_ns);
 void wharf_client_wakeup_fd_signal(struct wharf_client_wakeup_fd *wakeup, int is_wanted);

@@ -57,7 +57,7 @@ static void stay_parked(struct wharf_worker *worker)
  * last item is done; then the next kernel has to start.  Jobs that arrive meanwhile wait.  So the
  * next kernel stays TIMES_LEAVING times as long as leaving took.  Of jobs that take no longer than
  * leaving, one in TIMES_LEAVING meets it (of jobs twice as long, two), which is outside their 99th
- * percentile.  The longest stay is MOST_TIMES_STAY times the shortest, 80 ms for 500 us.  A GPU
+ * percentile.  The longest stay is MOST_STAYS times the shortest, 80 ms for 500 us.  A GPU
  * with other processes is time-sliced in milliseconds anyway.
  */
 #define TIMES_LEAVING 256
