@@ -183,14 +183,15 @@ def cat_rows():
             for row in rows_of('cpu') if row['what'].startswith('cat')}
 
 
+CAT_TITLES = {'zcat': 'one member, zcat', 'bgzip': 'BGZF, `bgzip -dc`', 'bgzip -@2': 'BGZF, `bgzip -@2 -dc`'}
+
+
 def cat_cpu():
     rows = cat_rows()
     names = [name for name in DATA if ('zcat', name) in rows]
-    titles = {'zcat': 'one member, zcat', 'bgzip': 'BGZF, `bgzip -dc`',
-              'bgzip -@2': 'BGZF, `bgzip -@2 -dc`'}
     yield from table(['', *names], [
         [title, *(f'{rows[peer, name]["times_peer"]:.1f}' for name in names)]
-        for peer, title in titles.items()])
+        for peer, title in CAT_TITLES.items()])
     yield from source('cpu.jsonl', rows.values())
 
 
@@ -274,17 +275,23 @@ def tenant_gpu():
 # ---- through the daemon to a GPU ---------------------------------------------------------------
 
 
-def daemon_data():
-    """One client, on one GPU of an H100's host, with 2048 chunks of 128 KiB in flight."""
-    rows = {(row['codec'], row['data']): row for row in rows_of('gpu-daemon')
+DAEMON_TITLES = {'deflate': 'Deflate', 'rle1': 'rle1', 'rle2': 'rle2'}
+
+
+def daemon_rows():
+    """{(codec, data): row}: one client, on one GPU of an H100's host, with 2048 chunks of 128 KiB in flight."""
+    return {(row['codec'], row['data']): row for row in rows_of('gpu-daemon')
             if row['what'] == 'daemon flood' and row['asked'] == 'gpu' and row['chunk_nbytes'] == 128 << 10
-            and (row['clients'], row['depth'], row['batch']) == (1, 2048, 0)
+            and (row['clients'], row['depth'], row['batch']) == (1, 2048, 0) and row['codec'] in DAEMON_TITLES
             and not row.get('setting') and 'gpus' not in row and 'H100' in row['device']}
-    titles = {'deflate': 'Deflate', 'rle1': 'rle1', 'rle2': 'rle2'}
+
+
+def daemon_data():
+    rows = daemon_rows()
     yield from table(['', *DATA], [
         [title, *(number(rows[codec, name]['gbps']) if (codec, name) in rows else '' for name in DATA)]
-        for codec, title in titles.items()])
-    yield from source('gpu-daemon.jsonl', [row for (codec, _), row in rows.items() if codec in titles])
+        for codec, title in DAEMON_TITLES.items()])
+    yield from source('gpu-daemon.jsonl', list(rows.values()))
 
 
 # ---- all of them in a few lines ----------------------------------------------------------------
