@@ -28,9 +28,9 @@ int wharf_index_identify(const struct wharf_indexed_file *file,
 
 /*
  * Reads the index at `path`.  Returns 0 with *ret_index, which the caller deinits, and *ret_status,
- * the identity of the index file; -ENOENT: no such file; -EBADMSG: the index is damaged; -EPROTONOSUPPORT:
- * it is no index, or of a newer version; -ESTALE: it belongs to another file or another version of
- * it; or -errno.
+ * the identity of the index file; -ENOENT: no such file; -EBADMSG: the index is damaged;
+ * -EPROTONOSUPPORT: it is no index, or of a newer version; -ESTALE: it belongs to another file or
+ * another version of it; or -errno.
  */
 int wharf_index_load(const struct wharf_indexed_file *file, const char *path,
                      struct stat *ret_status, struct wharf_gzip_index *ret_index);
