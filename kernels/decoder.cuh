@@ -49,23 +49,24 @@ namespace wharf
 {
 
 /*
- * No chunk on a device has more bytes, in or out, so that positions fit 32 bits, also those in
- * bits: counted from an aligned word before the input they are less than 2^31 + 2^7, with what a
- * decoder looks ahead far less than 3 * 2^30, which may stand for a place behind all.  A sum of two
- * does not fit.  The launch layer refuses larger chunks.
+ * The largest chunk on a device, in or out; the launch layer refuses larger ones.  So positions fit
+ * 32 bits, even in bits: counted from an aligned word before the input they are below 2^31 + 2^7,
+ * and with a decoder's look-ahead still far below 3 * 2^30, which can mark a position after the
+ * end.  The sum of two positions does not fit.
  */
 constexpr uint32_t MAX_CHUNK_NBYTES = 1u << 28;
 
 /*
- * THE STEP BUDGET of a chunk, which a correct decoder cannot reach, whatever its input: should one
- * stand still, its warp is free again after it and the chunk ends as INTERNAL, STEP_BUDGET.
+ * THE STEP BUDGET of a chunk.  No correct decoder can exhaust it, whatever the input.  If a decoder
+ * stops making progress by mistake, the budget ends the chunk as INTERNAL, STEP_BUDGET, and frees
+ * its warp.
  *
- * A decoder takes from it wherever its input decides how often it goes round a loop: for each turn
- * a number, so that for each that it takes there is a bit of input that the stream leaves behind,
- * or a byte of output.  It then takes at most 8 * in_nbytes + out_avail in all, and mostly much
- * less; the budget is half as much again for input, twice for output, and a constant for what ends
- * a stream.  A decoder derives its numbers in a comment.  Loops whose turns are bounded by a
- * constant, or that do nothing but move output, need not count.
+ * A decoder takes from the budget in each turn of a loop whose length the input decides. Invariant:
+ * for each unit that it takes, the stream has advanced by a bit of input or a byte of output.  So
+ * it takes at most 8 * in_nbytes + out_avail in total, and usually much less.  The budget is 1.5
+ * times that for input, twice for output, plus a constant for the end of a stream.  Each decoder
+ * derives its numbers in a comment.  Loops with a constant bound, and loops that only move output,
+ * need not count.
  */
 constexpr uint32_t STEPS_PER_INPUT_BYTE = 12;
 constexpr uint32_t STEPS_PER_OUTPUT_BYTE = 2;
@@ -79,13 +80,13 @@ WHARF_CONSTEXPR uint32_t step_budget(uint32_t in_nbytes, uint32_t out_avail)
     return STEPS_PER_INPUT_BYTE * in_nbytes + STEPS_PER_OUTPUT_BYTE * out_avail + STEPS_BESIDES;
 }
 
-/* By which a decode can be stopped: a word in global memory that gets a value.  NULL: never. */
+/* How a decode can be stopped: when a word in global memory gets a value.  NULL: never. */
 struct stop_word {
     const uint64_t *at;
     uint64_t value;
 };
 
-/* collective.  Whether it has the value, about a microsecond after it got it. */
+/* collective.  Whether the word has the value; sees it after about a microsecond. */
 WHARF_DEVICE bool is_stopped(const stop_word &stop)
 {
     const uint64_t *at = load(&stop.at);
@@ -93,13 +94,14 @@ WHARF_DEVICE bool is_stopped(const stop_word &stop)
     if (!any_lane(at != nullptr))
         return false;
     uint64_t word = lane_id() == 0 ? load_shared_by_device(at) : 0;
-    /* A vote, since what a shuffle gives is not uniform for the compiler (KERNELS.md, rule 9). */
+    /* A vote, because the compiler does not consider a shuffle's result uniform (KERNELS.md, rule
+     * 9). */
     return any_lane(shfl(word, 0) == value);
 }
 
 /*
- * The shared memory, and the warps, that a decoder has in the kernel of all decoders, where one
- * that takes much takes warps from all others: its own, unless it says otherwise.
+ * A decoder's shared memory and warps in the kernel of all decoders, where a hungry decoder reduces
+ * the warps of all others.  By default the same as in its own kernel.
  */
 template <typename Shared>
 struct shared_among_all {
@@ -119,18 +121,18 @@ struct chunk_job {
     const uint8_t *model;
     uint8_t *scratch; /* NAME_SCRATCH_NBYTES or more, aligned to 256; arbitrary bytes */
     uint32_t step_budget;
-    /* Decoders that can take long look at it now and then, and end as stopped(). */
+    /* Decoders that can take long check it regularly, and end as stopped(). */
     stop_word stop;
 };
 
-/* What is left of a chunk's budget.  The same in all lanes. */
+/* The rest of a chunk's budget.  The same in all lanes. */
 struct step_counter {
     uint32_t left;
 
     /* collective. */
     WHARF_DEVICE_MEMBER void init(const chunk_job &job) { left = uniform(job.step_budget); }
 
-    /* One lane.  Takes n; false when there are not so many: then none is left. */
+    /* One lane.  Takes n; false if fewer are left, and then none is left. */
     WHARF_DEVICE_MEMBER bool take(uint32_t n)
     {
         bool enough = n <= left;

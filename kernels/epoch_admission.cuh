@@ -15,15 +15,15 @@
 namespace wharf
 {
 
-/* Zero at first; both numbers are the same when nobody is on the way. */
+/* Initially zero; both numbers are equal when nobody is inside. */
 struct ordered_admission {
     alignas(128) uint32_t n_come;
     alignas(128) uint32_t n_gone;
 };
 
 /*
- * How long a warp sleeps between two looks for its turn, which comes when so many more have gone: a
- * chunk of 16 KiB takes the link 300 ns.
+ * How long a warp sleeps between two polls for its turn, which comes when `distance` more have
+ * left: a chunk of 16 KiB takes the link 300 ns.
  */
 WHARF_DEVICE unsigned sleep_for_turn(uint32_t distance)
 {
@@ -31,8 +31,8 @@ WHARF_DEVICE unsigned sleep_for_turn(uint32_t distance)
 }
 
 /*
- * collective.  Waits until fewer than `most` of those that came before are still on the way, or
- * until `stop` is set.  If most is not 0, leave_in_order follows in any case.
+ * collective.  Waits until fewer than `most` earlier warps are still inside, or until `stop` is
+ * set.  Unless most is 0, leave_in_order has to follow in both cases.
  */
 WHARF_DEVICE void enter_in_order(ordered_admission *way, uint32_t most, const stop_word &stop)
 {
@@ -44,7 +44,7 @@ WHARF_DEVICE void enter_in_order(ordered_admission *way, uint32_t most, const st
     if (lane_id() == 1)
         word = load_shared_by_device(&way->n_gone);
     uint32_t number = uniform(shfl(word, 0)), gone = uniform(shfl(word, 1));
-    /* More may have gone than came before: who was stopped goes without having had a turn. */
+    /* More may have left than came before this one, since stopped warps leave without a turn. */
     while ((int32_t)(number - gone) >= (int32_t)most) {
         sleep_ns(sleep_for_turn(number - gone - most));
         if (lane_id() == 0)
@@ -55,7 +55,7 @@ WHARF_DEVICE void enter_in_order(ordered_admission *way, uint32_t most, const st
     }
 }
 
-/* collective.  All loads and stores of the way have been begun. */
+/* collective.  All loads and stores inside have been issued. */
 WHARF_DEVICE void leave_in_order(ordered_admission *way, uint32_t most)
 {
     syncwarp();

@@ -32,14 +32,13 @@ namespace wharf
 {
 
 /*
- * A stored item is copied by up to MAX_SLICES warps, each SLICE_NBYTES at least: what one warp has
- * on its way at once, so that a lone item of 64 KiB takes one round trip to the host's memory and
- * not sixteen.
+ * Up to MAX_SLICES warps copy a stored item, at least SLICE_NBYTES each, which is what one warp has
+ * in flight.  So a lone item of 64 KiB takes one round trip to host memory instead of sixteen.
  */
 constexpr uint32_t MAX_SLICES = 32;
 constexpr uint32_t SLICE_NBYTES = 4096;
 
-/* What all warps share; zero before the first epoch. */
+/* The words that all warps share; zero before the first epoch. */
 struct epoch_control {
     /* Written by the polling warp, as one word of 64 bits. */
     alignas(128) uint32_t n_tasks;   /* published */
@@ -47,9 +46,9 @@ struct epoch_control {
     alignas(128) uint32_t n_done;    /* completions in the ring of that name */
     uint32_t n_to_move;              /* likewise */
     alignas(128) uint32_t n_tickets; /* drawn; as many as tasks when an epoch begins */
-    alignas(128) uint32_t n_left;    /* warps that have gone */
+    alignas(128) uint32_t n_left;    /* warps that have left */
     ordered_admission out;           /* to the host's memory */
-    /* The polling warp's, from one epoch to the next. */
+    /* For the polling warp; persist from one epoch to the next. */
     alignas(128) uint32_t head;
     uint32_t cancel_head;
     uint32_t many_ns;
@@ -57,18 +56,19 @@ struct epoch_control {
 
 enum leaving_how : uint32_t {
     STAYING = 0,
-    LEAVING_WHEN_DONE = 1, /* warps go when the task of their ticket is not to come */
+    LEAVING_WHEN_DONE = 1, /* a warp leaves when its ticket's task will not come */
     QUITTING = 2,          /* they go at once */
 };
 
-/* An item on the device: SLOT_QUADS quads, whose last words are tags, and two words of others. */
+/* An item on the device: SLOT_QUADS quads, whose last words are tags, and two words that other
+ * warps write. */
 struct alignas(128) epoch_slot {
     wharf_work_item item;
     uint32_t index;    /* the item's */
     uint32_t taken_ns; /* low bits of time_ns() when the polling warp took it */
     uint32_t zero;
     uint32_t tag_4;
-    uint64_t cancelled; /* (attempt, index) of an item that is not wanted any more */
+    uint64_t cancelled; /* (attempt, index) of a cancelled item */
     /* In the low half, slices that have ended; in the high half those of them that ended without a
      * copy, since the item was cancelled.  0 again when the last one has. */
     uint32_t n_ended;
@@ -86,22 +86,23 @@ struct epoch_params {
     uint8_t *scratch;  /* n_warps * scratch_nbytes */
     size_t scratch_nbytes;
     uint32_t chunk_nbytes;
-    uint32_t n_warps;   /* that poll or do tasks */
+    uint32_t n_warps;   /* that poll or run tasks */
     uint32_t n_few;     /* items that are for the kernel of blocks; 0: there is none */
-    uint32_t by_blocks; /* this is it */
+    uint32_t by_blocks; /* this is the kernel for few items */
     uint32_t epoch;
     uint32_t idle_ns;
     uint32_t stay_ns; /* 0: no limit */
     uint32_t per_batch;
     uint32_t faults;
-    uint32_t most_out; /* warps on their way to the host's memory at a time; 0: any number */
+    uint32_t most_out; /* warps that store to host memory at a time; 0: no limit */
 };
 
-/* The kernel for many items makes room for the other one when there have been few for so long. */
+/* The kernel for many items leaves for the other one when there have been few items for this long.
+ */
 constexpr uint32_t FEW_FOR_NS = 2000000;
 
-/* On the host: whether the next kernel is the one for few items.  It is what the last one said, but
- * for what is there, and but for one that left long ago. */
+/* On the host: whether the next kernel is the one for few items.  Follows the last kernel's word,
+ * unless the present items contradict it, or that kernel left long ago. */
 inline bool next_is_for_few(const epoch_params &p, const wharf_work_queue &queue, uint64_t since_ns)
 {
     uint32_t kind = __atomic_load_n(&queue.kernel->kind, __ATOMIC_RELAXED);
@@ -111,15 +112,15 @@ inline bool next_is_for_few(const epoch_params &p, const wharf_work_queue &queue
 
 /* On the host: kernels that were started. */
 struct kernel_history {
-    uint32_t head;   /* items and cancels that had been taken when the last one was */
+    uint32_t head;   /* items and cancels taken when the last kernel was started */
     uint32_t n_vain; /* that took nothing of what was there, one after the other; with the next */
 };
 
 /*
- * On the host, before each start: which kernel is next, of which n_few is how many items blocks can
- * have, 0 where there are none.  Each of the two may find that what is there is for the other one,
- * the one for many because it is so late, beside other processes, that what it was started for was
- * long ago.  When both have been there in vain the next is for many, and knows of no other.
+ * On the host, before each start: chooses the next kernel.  n_few is the limit for the kernel of
+ * blocks; 0: there is no such kernel.  Either kernel may find items for the other one; the one for
+ * many, because it started so late beside other processes that the items have changed.  When both
+ * have run without taking anything, the next one is for many, and takes everything.
  */
 inline void choose_kernel(epoch_params &p, const wharf_work_queue &queue, uint32_t n_few,
                           uint64_t since_ns, kernel_history &history)
@@ -132,7 +133,7 @@ inline void choose_kernel(epoch_params &p, const wharf_work_queue &queue, uint32
     p.by_blocks = next_is_for_few(p, queue, since_ns);
 }
 
-/* On the host: what of it the configuration decides. */
+/* On the host: the members that the configuration decides. */
 inline epoch_params epoch_params_of(const wharf_epoch_config &config, void *d_queue,
                                     uint32_t n_warps)
 {
@@ -149,8 +150,8 @@ inline epoch_params epoch_params_of(const wharf_epoch_config &config, void *d_qu
 }
 
 constexpr uint64_t TASK_VALID = 1u << 31;
-/* A word has so many low bits of an item's index, which tell it from those that had its slot
- * before. */
+/* A task's word has this many low bits of the item's index, which distinguish it from earlier items
+ * of its slot. */
 constexpr unsigned TASK_ITEM_NBITS = 26;
 static_assert(WHARF_WORK_MAX_ENTRIES <= 1u << (TASK_ITEM_NBITS - 2), "generations of a slot");
 static_assert(MAX_SLICES <= 1u << (31 - TASK_ITEM_NBITS), "slices in a task's word");
@@ -185,7 +186,7 @@ WHARF_DEVICE uint64_t cancel_word(uint32_t index, uint32_t attempt)
     return (uint64_t)attempt << 32 | index;
 }
 
-/* Whether something of an item is decoded: of others nothing is done, but in tests of faults. */
+/* Whether an item is decoded; other items need no work, except in tests of faults. */
 WHARF_DEVICE bool is_decode(uint32_t opcode)
 {
     return opcode == WHARF_WORK_DECODE || opcode == WHARF_WORK_DECODE_PART ||
@@ -193,8 +194,8 @@ WHARF_DEVICE bool is_decode(uint32_t opcode)
 }
 
 /*
- * Whether an item is copied from the source to its destination without a stop in the device's
- * memory: every byte is read once, so the copy is as private as any.
+ * Whether an item is copied directly from its source to its destination.  Every byte is read once,
+ * so that is as safe as a private copy.
  */
 WHARF_DEVICE bool is_copy(uint32_t opcode, uint32_t codec, uint32_t flags, uint32_t src_nbytes,
                           uint32_t dst_nbytes)
@@ -222,10 +223,10 @@ WHARF_DEVICE uint64_t pair_of(uint32_t first, uint32_t second)
 
 /* ---- a warp's scratch: the decoder's own, a copy of the input, the output ------------------- */
 
-/* Room at both ends, so that a copy can be aligned as what it is a copy of. */
+/* Room at both ends, so that a copy can have the alignment of its original. */
 constexpr uint32_t SLOT_MARGIN_NBYTES = 128;
 
-/* As wharf_work_copy_nbytes. */
+/* Like wharf_work_copy_nbytes. */
 WHARF_CONSTEXPR size_t copy_nbytes(uint32_t chunk_nbytes)
 {
     return round_up((size_t)chunk_nbytes + SLOT_MARGIN_NBYTES, 256);

@@ -14,9 +14,9 @@ namespace wharf
 {
 
 /*
- * How long a warp sleeps between two looks for its task: its turn comes after `distance` others',
- * and thousands of warps that look all the time would be in the way of those with work.  The
- * next 16 look all the time; the last of 4000 every 16 us.
+ * How long a warp sleeps between two polls of its task, when `distance` tasks come before it.
+ * Thousands of warps that polled constantly would slow down those with work.  The next 16 warps
+ * poll constantly, the last of 4000 every 16 us.
  */
 WHARF_DEVICE unsigned sleep_for(uint32_t distance)
 {
@@ -24,7 +24,7 @@ WHARF_DEVICE unsigned sleep_for(uint32_t distance)
 }
 
 /*
- * collective.  Waits for the task of a ticket.  Returns its word, or 0 if it is not to come.
+ * collective.  Waits for the task of a ticket.  Returns its word, or 0 if it will not come.
  */
 WHARF_DEVICE uint64_t await_task(const epoch_params &p, uint32_t ticket)
 {
@@ -49,13 +49,13 @@ WHARF_DEVICE uint64_t await_task(const epoch_params &p, uint32_t ticket)
     }
 }
 
-/* What a warp has loaded of a slot. */
+/* A warp's loads of a slot. */
 struct slot_look {
     u32x4 quad; /* lane k has quad k of it */
     uint64_t cancelled;
 };
 
-/* collective.  A slot, when it is the one that a task's word names. */
+/* collective.  Loads a slot until it has the item that a task's word names. */
 WHARF_DEVICE slot_look look_at_slot(const epoch_slot *slot, uint64_t word)
 {
     const u32x4 *quads = reinterpret_cast<const u32x4 *>(slot);
@@ -74,11 +74,11 @@ WHARF_DEVICE slot_look look_at_slot(const epoch_slot *slot, uint64_t word)
     }
 }
 
-/* An item in a warp's hands, the same in all lanes. */
+/* A warp's item, the same in all lanes. */
 struct task_item {
     epoch_slot *slot;
     uint32_t index, attempt, taken_ns;
-    bool to_staging; /* its output is the copy engine's to move */
+    bool to_staging; /* the copy engine moves its output */
     uint32_t part;   /* what the completion says of a part */
     uint32_t begun_ns, fetched_ns, decoded_ns, moved_ns;
 };
@@ -97,9 +97,9 @@ WHARF_DEVICE uint32_t now_ns()
 }
 
 /*
- * collective.  Completes an item, in the ring of those done or of those to be moved, by the quads
- * of struct wharf_work_completion.  All that the warp stored is in the host's memory before, as it
- * is already where is_fenced says so.
+ * collective.  Completes an item, in the ring `done` or `to_move`, by the quads of struct
+ * wharf_work_completion.  Fences first, so that all the warp's stores are visible to the host,
+ * unless is_fenced says that they are.
  */
 WHARF_DEVICE void complete(const epoch_params &p, const task_item &task, const verdict &v,
                            bool is_fenced)
@@ -128,7 +128,7 @@ WHARF_DEVICE void complete(const epoch_params &p, const task_item &task, const v
     syncwarp();
 }
 
-/* collective.  What the item's flags make of a good decode. */
+/* collective.  Applies the item's flags to a good decode. */
 WHARF_DEVICE verdict settle_item(const wharf_work_item &item, const uint8_t *output,
                                  const verdict &v)
 {
@@ -143,7 +143,8 @@ WHARF_DEVICE verdict settle_item(const wharf_work_item &item, const uint8_t *out
 
 /* ---- stored items: slices -------------------------------------------------------------------- */
 
-/* What to add to a slot's n_ended: one more; and besides, one more not copied. */
+/* Increments of a slot's n_ended: for an ended slice; and in addition for one that was not copied.
+ */
 constexpr uint32_t ENDED_SLICE = 0x00000001;
 constexpr uint32_t STOPPED_SLICE = 0x00010001;
 
@@ -169,7 +170,7 @@ WHARF_DEVICE copy_item copy_item_of(const u32x4 &quad, task_item *task)
             rest & 0xffff};
 }
 
-/* collective.  is_copy of the item that a warp has looked at. */
+/* collective.  is_copy for the item of a loaded slot. */
 WHARF_DEVICE bool is_copy_slot(const u32x4 &quad)
 {
     uint32_t rest = from_lane<3>(quad.z);
@@ -177,8 +178,8 @@ WHARF_DEVICE bool is_copy_slot(const u32x4 &quad)
                    from_lane<0>(quad.z), from_lane<1>(quad.z));
 }
 
-/* collective.  Counts a slice as ended.  Returns whether it was the item's last, and in that case
- * whether some of them was not copied. */
+/* collective.  Counts a slice as ended.  Returns whether it was the item's last one, and then
+ * whether any slice was not copied. */
 WHARF_DEVICE bool end_slice(epoch_slot *slot, uint32_t n_slices, bool *stopped)
 {
     uint32_t before = 0;
@@ -186,13 +187,13 @@ WHARF_DEVICE bool end_slice(epoch_slot *slot, uint32_t n_slices, bool *stopped)
         return true;
     syncwarp();
     if (lane_id() == 0) {
-        fence_system(); /* the slice, before it is counted as ended */
+        fence_system(); /* orders the slice before its count */
         before = atomic_add(&slot->n_ended, *stopped ? STOPPED_SLICE : ENDED_SLICE);
     }
     before = from_lane<0>(before);
     if ((before & 0xffff) != n_slices - 1)
         return false;
-    /* For the slot's next item, which comes after this one was completed. */
+    /* Reset for the slot's next item, which comes after this one's completion. */
     if (lane_id() == 0)
         store_shared_by_device(&slot->n_ended, 0u);
     *stopped |= before >> 16 != 0;
@@ -206,7 +207,7 @@ WHARF_DEVICE void run_slice(const epoch_params &p, epoch_slot *slot, const slot_
     task_item task = {slot, 0, 0, 0, false, 0, now_ns(), 0, 0, 0};
     copy_item item = copy_item_of(look.quad, &task);
     uint32_t n_slices = n_slices_of(item.nbytes);
-    /* Slices of equal size but the last, in whole lines of 128 bytes. */
+    /* Slices of equal size except the last one, in whole lines of 128 bytes. */
     uint32_t each = (uint32_t)round_up((item.nbytes + n_slices - 1) / n_slices, 128);
     uint32_t begin = each * slice < item.nbytes ? each * slice : item.nbytes;
     uint32_t left = item.nbytes - begin;
@@ -224,8 +225,8 @@ WHARF_DEVICE void run_slice(const epoch_params &p, epoch_slot *slot, const slot_
     verdict v = good(item.nbytes, item.nbytes);
     if ((item.flags & WHARF_JOB_EXACT_OUTPUT) && item.nbytes != item.out_avail)
         v = bad(WHARF_OUTPUT_SHORT, WHARF_REASON_OUTPUT_MISSING, 8 * item.nbytes);
-    /* Each warp has waited for its slice to be there for all before it counted it as ended, this
-     * one too.  A second fence would cost 1.7 us. */
+    /* Each warp, including this one, has fenced its slice before it counted it.  A second fence
+     * would cost 1.7 us. */
     complete(p, task, stopped ? bad(WHARF_CANCELLED, WHARF_REASON_NONE, 0) : v, n_slices > 1);
 }
 
@@ -244,7 +245,7 @@ WHARF_DEVICE warp_scratch scratch_of(const epoch_params &p, uint32_t warp)
     return {decoder, input, input + copy_nbytes(p.chunk_nbytes)};
 }
 
-/* Where an item is decoded: in the warp's memory, or in the place that a large one brings. */
+/* Where an item is decoded: in the warp's memory, or in a large item's own place. */
 struct item_room {
     warp_scratch scratch;
     uint32_t most_nbytes; /* of input, and of output */
@@ -260,13 +261,13 @@ WHARF_DEVICE item_room room_of(const epoch_params &p, const warp_scratch &scratc
     return {{scratch.decoder, place, place + copy_nbytes(item.src_nbytes)}, MAX_CHUNK_NBYTES};
 }
 
-/* Where in a buffer aligned to 256 a copy begins that is aligned as `address` is. */
+/* The start of a copy with the alignment of `address`, in a buffer aligned to 256. */
 WHARF_DEVICE uint8_t *aligned_as(uint8_t *buffer, uint64_t address)
 {
     return buffer + (address & 127);
 }
 
-/* The image of the registered model that an item's parameter stands for, or NULL. */
+/* The image of the registered model that an item's parameter names, or NULL. */
 WHARF_DEVICE const uint8_t *model_of(const epoch_params &p, uint32_t parameter)
 {
     uint32_t place = parameter - WHARF_FIRST_MODEL;
@@ -275,7 +276,7 @@ WHARF_DEVICE const uint8_t *model_of(const epoch_params &p, uint32_t parameter)
                : nullptr;
 }
 
-/* Who decodes an item: one warp, alone. */
+/* A team that decodes an item: one warp, alone. */
 template <typename Codec>
 struct lone_warp {
     static constexpr uint32_t WARPS = 1;
@@ -301,27 +302,27 @@ struct lone_warp {
     }
 };
 
-/* What decoders look at to be stopped. */
+/* The word by which decoders are stopped. */
 WHARF_DEVICE stop_word stop_of(const epoch_slot *slot)
 {
     return {&slot->cancelled, cancel_word(load(&slot->index), load(&slot->item.attempt))};
 }
 
-/* As many teams as have so many warps. */
+/* The number of teams that have n warps in total. */
 template <typename Team>
 WHARF_DEVICE uint32_t most_teams(uint32_t most_warps)
 {
     return (most_warps + Team::WARPS - 1) / Team::WARPS;
 }
 
-/* Where an output is to be in the host's memory, and where it is. */
+/* An output's place on the device, and its destination in host memory. */
 struct output_way {
     uint8_t *to;
     const uint8_t *from;
 };
 
-/* collective.  Takes the output of a verdict to the host's memory if it belongs there, unless the
- * item was cancelled. */
+/* collective.  Stores a verdict's output to host memory, if that is its destination and the item
+ * was not cancelled. */
 template <typename Team>
 WHARF_DEVICE verdict take_out(const epoch_params &p, const Team &team, const epoch_slot *slot,
                               const verdict &v, bool to_host, const output_way &way)
@@ -335,8 +336,8 @@ WHARF_DEVICE verdict take_out(const epoch_params &p, const Team &team, const epo
     return stopped ? bad(WHARF_CANCELLED, WHARF_REASON_NONE, 0) : v;
 }
 
-/* collective.  Brings the input here, decodes it, and takes the output where it belongs.  Team is
- * lone_warp or block_team. */
+/* collective.  Fetches the input, decodes it, and stores the output.  Team is lone_warp or
+ * block_team. */
 template <typename Team>
 WHARF_DEVICE verdict decode_item(const epoch_params &p, const Team &team, const item_room &room,
                                  task_item &task)
@@ -370,13 +371,13 @@ WHARF_DEVICE verdict decode_item(const epoch_params &p, const Team &team, const 
                     {reinterpret_cast<uint8_t *>(item.dst), fresh_pointer(output)});
 }
 
-/* What became of a part of a chunk. */
+/* The result of a part of a chunk. */
 struct part_end {
     verdict v;
     uint32_t decoded_ns, part; /* as in struct task_item */
 };
 
-/* collective.  The same of a part of a chunk, in whose slot both sizes are good. */
+/* collective.  The same for a part of a chunk, whose slot has good sizes. */
 template <typename Team>
 WHARF_DEVICE part_end decode_good_part(const epoch_params &p, const Team &team,
                                        const warp_scratch &scratch, epoch_slot *slot)
@@ -415,10 +416,10 @@ WHARF_DEVICE part_end decode_good_part(const epoch_params &p, const Team &team,
 }
 
 /*
- * collective.  Of any part: the decoder brings what it needs of the input here.  Not inlined, so
- * that what it takes is taken from nothing else; and what it has from its caller, and gives it, are
- * values, since an item whose address it had would lie in each lane's own memory, where the
- * compiler takes nothing for uniform.
+ * collective.  For any part: the decoder itself fetches the input that it needs.  Not inlined, so
+ * that its registers do not reduce those of other code.  Arguments and result are values: an item
+ * passed by address would be in each lane's local memory, where the compiler considers nothing
+ * uniform.
  */
 template <typename Team>
 WHARF_DEVICE_NOINLINE part_end decode_part_item(const epoch_params &p, Team team,
@@ -431,7 +432,7 @@ WHARF_DEVICE_NOINLINE part_end decode_part_item(const epoch_params &p, Team team
     return decode_good_part(p, team, scratch, slot);
 }
 
-/* collective.  For tests: what must not happen, happens. */
+/* collective.  For tests: causes a fault or a hang. */
 WHARF_DEVICE_NOINLINE void misbehave(uint32_t opcode)
 {
     /* No page is mapped there, on the GPU as on the CPU. */
@@ -473,23 +474,24 @@ WHARF_DEVICE void run_item(const epoch_params &p, const Team &team, const warp_s
     complete(p, task, v, false);
 }
 
-/* collective.  A warp leaves; the last one makes things ready for the next epoch. */
+/* collective.  A warp leaves; the last one resets the words for the next epoch. */
 WHARF_DEVICE void leave(const epoch_params &p)
 {
     syncwarp();
     if (lane_id() != 0)
         return;
-    fence_device(); /* what this warp did to the words below, before it counts as gone */
+    fence_device(); /* orders this warp's changes of the words below before it counts as gone */
     if (atomic_add(&p.control->n_left, 1) != p.n_warps - 1)
         return;
     fence_device();
-    /* Of tickets that were drawn, those whose tasks did not come are void. */
+    /* Tickets that were drawn, and whose tasks did not come, are void. */
     store(&p.control->n_tickets, load_shared_by_device(&p.control->n_tasks));
     store(&p.control->leaving, (uint32_t)STAYING);
     store(&p.control->n_left, 0u);
 }
 
-/* collective.  Task after task, until none is to come.  Codec says how large scratch is. */
+/* collective.  Runs task after task until no more will come.  Codec defines the size of the
+ * scratch. */
 template <typename Codec, typename Team>
 WHARF_DEVICE void run_tasks(const epoch_params &p, const Team &team, uint32_t warp)
 {
@@ -504,12 +506,13 @@ WHARF_DEVICE void run_tasks(const epoch_params &p, const Team &team, uint32_t wa
             run_slice(p, slot, look, task_slice(word));
             continue;
         }
-        fence_device(); /* what the look has seen, for loads that go by caches */
+        fence_device(); /* orders the look before loads that use caches */
         run_item(p, team, scratch_of<Codec>(p, warp), uniform_global(fresh_pointer(slot)));
     }
 }
 
-/* collective.  Warp number `warp` of p.n_warps, at least two, all of which must run. */
+/* collective.  The life of warp number `warp` of p.n_warps, at least two, all of which must be
+ * resident. */
 template <typename Codec>
 WHARF_DEVICE void run_epoch_warp(typename Codec::shared &s, const epoch_params &p, uint32_t warp)
 {

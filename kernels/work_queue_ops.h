@@ -24,7 +24,7 @@ struct wharf_work_submitter {
     uint32_t published;
     uint32_t cancel_tail; /* likewise */
     uint32_t cancel_published;
-    uint32_t passed_end; /* behind the last index that was given to nothing */
+    uint32_t passed_end; /* end of the last skipped index */
 };
 
 static inline void wharf_work_submitter_init(struct wharf_work_submitter *submitter, void *memory,
@@ -35,7 +35,7 @@ static inline void wharf_work_submitter_init(struct wharf_work_submitter *submit
     submitter->passed_end = 0 - n_entries;
 }
 
-/* A quad that has its tag or serial in its last word. */
+/* Stores a quad, which has its tag or serial in its last word. */
 static inline void wharf_work_store_quad(wharf_work_word *to, uint64_t first, uint64_t tagged)
 {
     __atomic_store_n(to, first, __ATOMIC_RELAXED);
@@ -45,9 +45,9 @@ static inline void wharf_work_store_quad(wharf_work_word *to, uint64_t first, ui
 
 /*
  * wharf_work_submit: writes an item and returns its index.  The place must be free: the item
- * n_entries before it has been completed (which the caller knows: its table of items under way
- * has a place for each entry), and there is room (wharf_work_room).  Its tags are set here.  The
- * kernel sees it after wharf_work_publish.
+ * n_entries before it has been completed (the caller knows that, since its table of items has a
+ * place for each entry), and there is room (wharf_work_room).  Sets the tags.  The kernel sees the
+ * item after wharf_work_publish.
  */
 static inline uint32_t wharf_work_submit(struct wharf_work_submitter *submitter,
                                          const struct wharf_work_item *item)
@@ -58,8 +58,8 @@ static inline uint32_t wharf_work_submit(struct wharf_work_submitter *submitter,
     uint64_t tag = (uint64_t)(index + 1) << 32;
     uint64_t kind = item->flags | (uint32_t)item->opcode << 16 | (uint32_t)item->output << 24;
 
-    /* By members, which processors can forward from one's stores: words of what was stored as two
-     * they would wait for. */
+    /* Member by member, so that the processor can forward the caller's stores; a word that was
+     * stored in two parts would stall. */
     wharf_work_store_quad(to, item->src, item->src_nbytes | tag);
     wharf_work_store_quad(to + 2, item->dst, item->dst_nbytes | tag);
     wharf_work_store_quad(to + 4, item->staging, item->attempt | tag);
@@ -71,15 +71,14 @@ static inline uint32_t wharf_work_submit(struct wharf_work_submitter *submitter,
 
 static inline uint32_t wharf_work_taken(const struct wharf_work_submitter *submitter)
 {
-    /* The kernel stores it behind its loads of these items; orders those before stores to their
-     * places. */
+    /* The kernel stores it after its loads of these items; the acquire orders those before stores
+     * to their places. */
     return __atomic_load_n(&submitter->queue.kernel->head, __ATOMIC_ACQUIRE);
 }
 
 /*
- * wharf_work_room: how many indices can be given away now, as far as their places are free.  Of an
- * item it is known that a kernel has taken it when it is completed; of an index that was given to
- * nothing only the kernel's head tells.
+ * wharf_work_room: how many indices can be used now, if their places are free.  A completion shows
+ * that the kernel has taken an item; for a skipped index only the kernel's head does.
  */
 static inline uint32_t wharf_work_room(const struct wharf_work_submitter *submitter)
 {
@@ -88,12 +87,12 @@ static inline uint32_t wharf_work_room(const struct wharf_work_submitter *submit
     if (submitter->tail - submitter->passed_end >= n_entries)
         return n_entries;
     uint32_t n_not_taken = submitter->tail - wharf_work_taken(submitter);
-    /* A head beyond the tail, which no kernel writes, means no room too. */
+    /* An impossible head beyond the tail also means no room. */
     return n_not_taken < n_entries ? n_entries - n_not_taken : 0;
 }
 
-/* wharf_work_can_pass: whether an index up to a round behind the tail can be given to nothing
- * though its place is that of an item under way, of index `item`. */
+/* wharf_work_can_pass: whether an index can be skipped although its place has a running item, of
+ * index `item`. */
 static inline int wharf_work_can_pass(const struct wharf_work_submitter *submitter, uint32_t index,
                                       uint32_t item)
 {
@@ -101,8 +100,8 @@ static inline int wharf_work_can_pass(const struct wharf_work_submitter *submitt
            (int32_t)(wharf_work_taken(submitter) - item) > 0;
 }
 
-/* wharf_work_pass: gives the next index to nothing.  There is room, and its place is free, or can
- * be passed by. */
+/* wharf_work_pass: skips the next index.  There is room, and its place is free, or
+ * wharf_work_can_pass. */
 static inline void wharf_work_pass(struct wharf_work_submitter *submitter)
 {
     uint32_t index = submitter->tail++;
@@ -119,9 +118,9 @@ static inline void wharf_work_pass(struct wharf_work_submitter *submitter)
 }
 
 /*
- * wharf_work_withdraw: asks that an item not be done.  It is completed all the same, soon: with
- * CANCELLED, or with what it came to before.  Returns 1, or 0 if there is no room now: publish,
- * and try again later.  The kernel sees it after wharf_work_publish.
+ * wharf_work_withdraw: cancels an item.  It still completes, soon: with CANCELLED, or with its
+ * result if that was faster. Returns 1; or 0 if there is no room now: publish, and try again later.
+ * The kernel sees it after wharf_work_publish.
  */
 static inline int wharf_work_withdraw(struct wharf_work_submitter *submitter, uint32_t item,
                                       uint32_t attempt)
@@ -142,8 +141,8 @@ static inline int wharf_work_withdraw(struct wharf_work_submitter *submitter, ui
 }
 
 /*
- * wharf_work_publish: lets the kernel see what was written.  Returns 1 if the worker must be woken
- * for it, which then starts a kernel (or has begun to: needless wake-ups are harmless), else 0.
+ * wharf_work_publish: publishes items and cancels.  Returns 1 if the worker must be woken, which
+ * then starts a kernel (superfluous wake-ups are harmless), else 0.
  */
 static inline int wharf_work_publish(struct wharf_work_submitter *submitter)
 {
@@ -214,8 +213,8 @@ static inline int wharf_work_reap(struct wharf_work_reaper *reaper,
 }
 
 /*
- * wharf_work_completion_good: whether a completion can be that of an item, by the caller's own
- * copy of it.  index is the item's, of one that is under way.
+ * wharf_work_completion_good: whether a completion is possible for a running item of this index, by
+ * the caller's own copy of the item.
  */
 static inline int wharf_work_completion_good(const struct wharf_work_completion *completion,
                                              const struct wharf_work_item *item, uint32_t index)
@@ -227,8 +226,8 @@ static inline int wharf_work_completion_good(const struct wharf_work_completion 
 /* ---- the worker: starting and stopping ------------------------------------------------------ */
 
 /*
- * wharf_work_begin_epoch: for whoever is about to start a kernel, when the last one has ended.
- * Returns its number, not 0, and the state is RUNNING; 0 if a kernel is there.
+ * wharf_work_begin_epoch: call before starting a kernel, after the last one has ended.  Sets the
+ * state RUNNING and returns the kernel's number, not 0; 0 if a kernel runs.
  */
 static inline uint32_t wharf_work_begin_epoch(const struct wharf_work_queue *queue)
 {
@@ -254,8 +253,8 @@ static inline uint32_t wharf_work_pending(const struct wharf_work_queue *queue)
 }
 
 /*
- * wharf_work_must_start: whether a kernel left something undone, of which the core will not
- * speak again.  To be asked after wait().
+ * wharf_work_must_start: whether a kernel left work for which the core will not wake the worker
+ * again.  Call it after wait().
  */
 static inline int wharf_work_must_start(const struct wharf_work_queue *queue)
 {
@@ -266,19 +265,19 @@ static inline int wharf_work_must_start(const struct wharf_work_queue *queue)
     return WHARF_WORK_STATE_OF(state) == WHARF_WORK_OUT_MORE && wharf_work_pending(queue) != 0;
 }
 
-/* wharf_work_park: parks the kernel that is there and any that is started, until unparked. */
+/* wharf_work_park: parks the running kernel and all later ones, until unparked. */
 static inline void wharf_work_park(const struct wharf_work_queue *queue, int park)
 {
     __atomic_store_n(&queue->worker->park, (uint32_t)park, __ATOMIC_RELEASE);
 }
 
-/* wharf_work_quit: ends the kernel for good; the queue is not to be used again. */
+/* wharf_work_quit: ends the kernel for good; the queue must not be used again. */
 static inline void wharf_work_quit(const struct wharf_work_queue *queue)
 {
     __atomic_store_n(&queue->worker->quit, 1, __ATOMIC_RELEASE);
 }
 
-/* ---- the worker: completions of what its copy engine has moved ------------------------------ */
+/* ---- the worker: completions of moved outputs ----------------------------------------------- */
 
 struct wharf_work_poster {
     struct wharf_work_queue queue;
@@ -293,8 +292,8 @@ static inline void wharf_work_poster_init(struct wharf_work_poster *poster, void
 }
 
 /*
- * wharf_work_post: completes an item towards the core: the completion as the kernel gave it (its
- * serials are set here), when the output is where it belongs.
+ * wharf_work_post: completes an item for the core when its output has arrived: the kernel's
+ * completion, with new serials.
  */
 static inline void wharf_work_post(struct wharf_work_poster *poster,
                                    const struct wharf_work_completion *completion)
@@ -313,7 +312,7 @@ static inline void wharf_work_post(struct wharf_work_poster *poster,
     }
 }
 
-/* wharf_work_item_at: the worker's copy of an item under way, as the core wrote it. */
+/* wharf_work_item_at: a copy of a running item, as the core wrote it, for the worker. */
 static inline struct wharf_work_item wharf_work_item_at(const struct wharf_work_queue *queue,
                                                         uint32_t index)
 {

@@ -27,19 +27,19 @@ namespace rle1
 using rle::byte_at;
 using rle::WINDOW_NBYTES;
 
-/* Instead of a place, which is 128 at most. */
+/* No place; places are at most 128. */
 constexpr uint32_t NO_PLACE = 255;
 
 struct window : rle::window {
     union {
-        uint16_t links[WINDOW_NBYTES + 1];     /* of a group that begins here: struct link */
+        uint16_t links[WINDOW_NBYTES + 1];     /* of the group that would begin here: struct link */
         uint32_t lasts[WINDOW_NBYTES / 4 + 1]; /* its last byte, if all numbers are of one */
     };
 };
 
 /*
- * Of a group that lies in the window: the place behind it, and the rank of its last number's end.
- * Of one that does not: NO_PLACE, and how many numbers end before its second byte.
+ * For a group within the window: the place after it, and the rank of its last number's end.  For
+ * any other group: NO_PLACE, and how many numbers end before its second byte.
  */
 struct link {
     uint32_t place;
@@ -53,37 +53,37 @@ struct link {
     }
 };
 
-/* Where the stream stands between two windows.  The same in all lanes. */
+/* The stream's position between two windows.  The same in all lanes. */
 struct stream {
     input_source source;
-    uint32_t at;        /* bytes of the input that are done with */
+    uint32_t at;        /* bytes of the input before the window */
     uint32_t n_pending; /* literals that the group at hand still has; 0: a group begins here */
-    uint32_t group_at;  /* if there are any: where their group begins, and its output */
+    uint32_t group_at;  /* if some are pending: the start of their group, and of its output */
     uint32_t group_position;
-    bool has_long; /* the last window had numbers of more bytes than one */
+    bool has_long; /* the last window had numbers of several bytes */
 };
 
-/* What the groups of a window are together.  The same in all lanes. */
+/* The chain of a window's groups.  The same in all lanes. */
 struct chain {
     uint32_t n_groups;
-    uint32_t nbytes;    /* of the window that they take */
+    uint32_t nbytes;    /* bytes of the window that they use */
     uint32_t n_pending; /* literals of the last one that are behind the window */
-    bool is_cut;        /* the last one began here, and is literals of which some are pending */
+    bool is_cut;        /* the last group began here; some of its literals are pending */
 };
 
-/* What lane i holds of group i. */
+/* Group i, in lane i. */
 struct group {
     uint32_t n; /* its values; 0: no such group */
     uint32_t is_run;
-    uint32_t first; /* where its first number begins */
+    uint32_t first; /* start of its first number */
     uint32_t rank;  /* of literals, that of the first one's end; of a run, its delta */
     uint64_t base;  /* of a run */
 };
 
 /* ---- link --------------------------------------------------------------------------------- */
 
-/* One lane.  The link of a group that begins at byte j of this lane's; before it `rank` numbers
- * end, and with it and the next byte those of the bits from j on. */
+/* One lane.  The link of a group that begins at this lane's byte j.  `rank` numbers end before it;
+ * the bits from j on say which of its bytes end numbers. */
 WHARF_DEVICE link link_of(const window &w, uint32_t control, uint32_t rank, uint32_t bits,
                           uint32_t n_ends)
 {
@@ -95,8 +95,8 @@ WHARF_DEVICE link link_of(const window &w, uint32_t control, uint32_t rank, uint
     return {(uint32_t)load(&w.ends[last]) + 1, last};
 }
 
-/* collective.  Makes the window of this lane's word, of `avail` bytes.  Returns how many numbers
- * end in it. */
+/* collective.  Builds the window from each lane's word; it has `avail` bytes.  Returns how many
+ * numbers end in it. */
 WHARF_DEVICE uint32_t fill(window &w, uint32_t word, uint32_t avail)
 {
     rle::own_ends own = rle::fill(w, word, avail);
@@ -111,16 +111,16 @@ WHARF_DEVICE uint32_t fill(window &w, uint32_t word, uint32_t avail)
     return own.n;
 }
 
-/* collective.  The same for a window of which all numbers are taken to be of one byte. */
+/* collective.  The same for a window whose numbers are assumed to have one byte each. */
 WHARF_DEVICE void fill_bytes(window &w, uint32_t word)
 {
     uint32_t lane = lane_id();
     uint32_t tops = word & rle::TOPS;
     uint32_t literals = (tops << 1) - (tops >> 7);
-    /* A run's last byte is its third; 256 - c literals', so many behind the control byte, which is
-     * 1 more than the lower seven bits of c turned over.  No sum exceeds 255. */
+    /* A run ends with its third byte; 256 - c literals end that many bytes after the control byte
+     * c, which is the complement of its lower seven bits plus 1.  No sum exceeds 255. */
     uint32_t steps = ((~word & 0x7f7f7f7f) & literals) + 0x02020202 - (literals & 0x01010101);
-    syncwarp(); /* the last window's reads, before these writes */
+    syncwarp(); /* orders the last window's reads before these writes */
     store(&w.words[lane], word);
     store(&w.lasts[lane], steps + 0x03020100 + 0x04040404 * lane);
     if (lane == 0)
@@ -130,8 +130,8 @@ WHARF_DEVICE void fill_bytes(window &w, uint32_t word)
 
 /* ---- chase -------------------------------------------------------------------------------- */
 
-/* collective.  The literals that are pending as group 0, which has no beginning, of those whose
- * numbers end in the window: the first `n_ends` of them in as many bytes as `nbytes_of` says. */
+/* collective.  Makes the pending literals whose numbers end in the window group 0, which has no
+ * beginning: the first `n_ends` of them take nbytes_of bytes. */
 template <typename Nbytes>
 WHARF_DEVICE chain chain_of_pending(const stream &st, uint32_t n_ends, Nbytes nbytes_of)
 {
@@ -139,15 +139,15 @@ WHARF_DEVICE chain chain_of_pending(const stream &st, uint32_t n_ends, Nbytes nb
     return {n > 0 ? 1u : 0u, n > 0 ? nbytes_of(n) : 0, st.n_pending - n, false};
 }
 
-/* collective.  Adds the groups that lie in the window to a chain of what was pending. */
+/* collective.  Adds the groups within the window to the chain. */
 template <typename Next>
 WHARF_DEVICE void follow(chain &c, uint32_t &place, uint32_t avail, Next next)
 {
     c.n_groups += rle::chase(c.nbytes, avail, c.n_groups, WARP_LANES - c.n_groups, place, next);
 }
 
-/* collective.  If the chain ends before the window does, and then literals begin of which
- * n_inside(place) lie in the window, these become its last group. */
+/* collective.  If the chain ends before the window with literals of which n_inside(place) are in
+ * the window, makes these its last group. */
 template <typename Inside>
 WHARF_DEVICE void take_cut(const window &w, chain &c, uint32_t &place, uint32_t avail,
                            Inside inside)
@@ -164,7 +164,7 @@ WHARF_DEVICE void take_cut(const window &w, chain &c, uint32_t &place, uint32_t 
     c.n_pending = 256 - control - n;
 }
 
-/* collective.  All groups, as far as 32 lanes hold them. */
+/* collective.  Finds all groups that fit 32 lanes. */
 WHARF_DEVICE chain find_groups(const window &w, const stream &st, uint32_t avail, uint32_t n_ends,
                                uint32_t &place)
 {
@@ -172,7 +172,7 @@ WHARF_DEVICE chain find_groups(const window &w, const stream &st, uint32_t avail
                                [&](uint32_t n) { return (uint32_t)load(&w.ends[n - 1]) + 1; });
     if (c.n_pending)
         return c;
-    /* NO_PLACE is more than any. */
+    /* NO_PLACE is larger than any place. */
     follow(c, place, avail, [&](uint32_t at) { return (uint32_t)load(&w.links[at]) & 255; });
     take_cut(w, c, place, avail,
              [&](uint32_t at) { return n_ends - ((uint32_t)load(&w.links[at]) >> 8); });
