@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * completions.c: takes completions from the ring and ends jobs.
+ */
 #include "clientlib/completions.h"
 
 #include "clientlib/handle.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * connect_error.c: explains why a daemon's socket cannot be reached.
+ */
 #include "clientlib/connect_error.h"
 
 #include <errno.h>

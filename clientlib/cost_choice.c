@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cost_choice.c: compares the calling thread with the daemon by measured costs.
+ *
+ * Each side has a smoothed cost per byte for each class of chunks.  The faster one is used, and the
+ * other is tried now and then, more rarely the slower it is.
+ */
 #include "clientlib/cost_choice.h"
 
 /*

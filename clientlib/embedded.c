@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * embedded.c: runs jobs in this process.
+ */
 #include "clientlib/embedded.h"
 
 #include "clientlib/completions.h"

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * extents.c: the allocator of the arena, a segregated-fit allocator.
+ *
+ * Its table is private memory, so nothing that a daemon writes to the arena can confuse it.  Free
+ * extents are in lists by size, eight for each power of two, with a bit map of the lists that are
+ * not empty; so taking and freeing need constant time.  Neighbours are joined when they are freed.
+ * Taken extents are in a hash table by offset, so that only the result of a take can be freed.
+ */
 #include "clientlib/extents.h"
 
 #include <errno.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * handshake.c: the steps from Hello to the last registration.
+ *
+ * Each reply leads to the next request, so a new daemon gets everything that the last one had.  A
+ * daemon's answers are checked: descriptors, sizes and seals, before memory is mapped.
+ */
 #include "clientlib/handshake.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * index_load.c: reads an index file, and checks that it belongs to its file.
+ */
 #include "clientlib/index_load.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * job_table.c: slots and lists of jobs; a tag names a slot and its generation.
+ */
 #include "clientlib/job_table.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * link.c: the connection's packets and errors.
+ */
 #include "clientlib/link.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model_table.c: the registered models of a handle.
+ */
 #include "clientlib/model_table.h"
 
 #include <errno.h>

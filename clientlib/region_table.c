@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * region_table.c: registered memory, by address and by number.
+ *
+ * Addresses are sorted for binary search.  A number is reused only after a daemon has released it,
+ * since jobs in flight may still name it.
+ */
 #include "clientlib/region_table.h"
 
 #include <errno.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * replay.c: resubmits jobs after a daemon's end.
+ *
+ * Jobs return to the front of the queue in their order.  The marks of the dead daemon tell which
+ * jobs it had started; only these count its death.  A job with several such deaths is suspected and
+ * runs alone, so that its guilt or innocence shows. A started write to a file is never repeated.
+ */
 #include "clientlib/replay.h"
 
 #include "clientlib/completions.h"

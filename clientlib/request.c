@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * request.c: sends a control request and waits for its reply, across restarts of the daemon.
+ */
 #include "clientlib/request.h"
 
 #include <errno.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rings.c: maps, arms and watches a session's rings.
+ *
+ * A hold keeps the mapping while a thread spins or sleeps on it without the handle's lock, even if
+ * the connection is lost meanwhile.
+ */
 #include "clientlib/rings.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * submit.c: checks jobs and queues them.
+ */
 #include "clientlib/submit.h"
 
 #include <errno.h>

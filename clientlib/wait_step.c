@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wait_step.c: spins, sleeps or runs a job.
+ */
 #include "clientlib/wait_step.h"
 
 #include <errno.h>

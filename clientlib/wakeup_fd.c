@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wakeup_fd.c: an epoll set with the socket, a timer and an eventfd, as one descriptor.
+ */
 #include "clientlib/wakeup_fd.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config_read.c: reads configuration files into struct wharf_config by the table of settings.
+ */
 #include "daemon/base/config.h"
 
 #include <dirent.h>

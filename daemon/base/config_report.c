@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config_report.c: collects the errors and warnings about a configuration, and the origin of each
+ * value.
+ */
 #include "daemon/base/config_report.h"
 
 #include <stdarg.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config_value.c: converts values of settings from and to text, with units and limits.
+ */
 #include "daemon/base/config_value.h"
 
 #include <errno.h>

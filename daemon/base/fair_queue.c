@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fair_queue.c: start-time fair queueing (Goyal, Vin and Cheng, 1996).
+ *
+ * Parties with waiting work are in a heap by start tag.  A party's finish time, and not its waiting
+ * work, carries its debt; so cancelling work and coming back changes nothing.
+ */
 #include "daemon/base/fair_queue.h"
 
 #include <stdlib.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ini.c: parses the syntax of the configuration file; config_read.c knows the settings.
+ */
 #include "daemon/base/ini.h"
 
 #include <string.h>

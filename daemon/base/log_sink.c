@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * log_sink.c: writes messages to the journal, or to standard error.
+ */
 #include "daemon/base/log_sink.h"
 
 #include <errno.h>

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loop.c: the event loop.
+ *
+ * Sources with a party take turns by start-time fair queueing (fair_queue.h), and the processor
+ * time of each turn is charged to the party.  All other events are handled before.  io_uring and
+ * epoll are two backends behind one interface (loop_backend.h).  A slot's `use` tells a late event
+ * of a removed source from one of its successor.
+ */
 #include "daemon/base/loop.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * machine.c: the machine's limits on memory, files and mappings, from /proc, cgroups and rlimits.
+ */
 #include "daemon/base/machine.h"
 
 #include <inttypes.h>

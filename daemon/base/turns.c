@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * turns.c: deficit round robin (Shreedhar and Varghese, 1995), with debts.
+ *
+ * The list has the next member first.  Rounds are counted, and a member catches up on missed quanta
+ * when it is visited.  While all members have debts, the rounds in which nobody has a turn are
+ * skipped at once. Invariant: a deficit is at most one quantum, so a member cannot save time.
+ */
 #include "daemon/base/turns.h"
 
 #include "daemon/base/list.h"

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * connection.c: the life of a connection.
+ *
+ * A connection is read only while it has no hold.  It ends at once if it has no session; otherwise
+ * the session is killed first, and the connection goes when the session is free.  Connections that
+ * have to end in the middle of a turn are put on a list and ended after it, so that no caller loses
+ * the connection that it works on.
+ */
 #include "daemon/control/connection.h"
 
 #include <stdarg.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * connection_accept.c: charges a new connection, and accepts or refuses it.
+ */
 #include "daemon/control/connection_accept.h"
 
 #include <errno.h>

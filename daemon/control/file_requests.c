@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * file_requests.c: registers files, and runs the wharfd-io process of a session.
+ */
 #include "daemon/control/file_requests.h"
 
 #include <poll.h>

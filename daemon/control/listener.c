@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * listener.c: listening sockets, and the locks of this daemon and of earlier ones.
+ *
+ * A socket's path is replaced only if no living process serves it.  Two locks beside the socket
+ * outlive processes: one decides who may listen, and one is inherited by every process that can
+ * write to clients' memory.
+ */
 #include "daemon/control/listener.h"
 
 #include <fcntl.h>

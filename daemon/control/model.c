@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model.c: the model maker, a background queue that serves tenants in turn.
+ */
 #include "daemon/control/model.h"
 
 #include <errno.h>

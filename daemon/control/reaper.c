@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reaper.c: the reaper, a background queue that frees memory.
+ */
 #include "daemon/control/reaper.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * refusals.c: logs refusals, rate-limited for each tenant and limit.
+ */
 #include "daemon/control/refusals.h"
 
 #include <inttypes.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * room.c: lets requests wait for quota that is being returned, and reserves places for operators.
+ */
 #include "daemon/control/room.h"
 
 #include <errno.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stats_families.c: the table of metrics, and how a page is filled from it.
+ *
+ * Each family is one row: name, help, type, and a function that adds its samples.  A new metric is
+ * a new row.
+ */
 #include "daemon/control/stats_families.h"
 
 #include <stdio.h>

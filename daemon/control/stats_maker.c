@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stats_maker.c: makes snapshots in a thread, and serves pages of them.
+ */
 #include "daemon/control/stats_maker.h"
 
 #include <errno.h>

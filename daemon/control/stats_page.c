@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stats_page.c: builds one page of samples within the size of a packet.
+ */
 #include "daemon/control/stats_page.h"
 
 #include <stdio.h>

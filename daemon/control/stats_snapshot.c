@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stats_snapshot.c: takes a snapshot of all tenants in bounded steps.
+ *
+ * The walk holds a position in the list of tenants between two holds of the lock; n_walks keeps
+ * tenants from being dropped meanwhile.
+ */
 #include "daemon/control/stats_snapshot.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stats_text.c: prints a snapshot in Prometheus' text format.
+ */
 #include "daemon/control/stats_text.h"
 
 #include <math.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * file_io.c: reads and writes a session's files through its wharfd-io process.
+ *
+ * A caller takes a slot, sends a packet, and waits on the slot's futex.  A slot that its caller
+ * abandoned stays reserved until the process has answered, because the process may still write
+ * there.
+ */
 #include "daemon/core/file_io.h"
 
 #include <errno.h>

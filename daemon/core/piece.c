@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * piece.c: the chunks of a piece, and the joining of their outcomes.
+ */
 #include "daemon/core/piece.h"
 
 #include "daemon/base/touch.h"

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rate_probe.c: the throughput probe, a bandit with few arms.
+ *
+ * Time is divided into windows.  The best known policy runs in most of them; between, others are
+ * tried for one window each, ever more rarely, and those that were far worse, more rarely still.
+ * Rates are smoothed, and a change needs a clear margin, so that noise does not make the policy
+ * flap.
+ */
 #include "daemon/core/rate_probe.h"
 
 #include <string.h>

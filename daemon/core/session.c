@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session.c: creates and frees the rings, the arena and the tables of a session.
+ */
 #include "daemon/core/session.h"
 
 #include "daemon/core/file_io.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session_events.c: the list of sessions with news for the loop thread; each news is reported once.
+ */
 #include "daemon/core/session_events.h"
 
 #include "daemon/base/list.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * totals.c: charges tenants against totals with reservations; totals.h has the rule and its proof.
+ *
+ * A charge looks at the tenant and the totals only, so it takes constant time.
+ */
 #include "daemon/core/totals.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * closer_process.c: collects sockets that may hold descriptors, and starts processes that close
+ * them by exiting.
+ */
 #include "daemon/disposable/closer_process.h"
 
 #include <fcntl.h>

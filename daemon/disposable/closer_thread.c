@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * closer_thread.c: the closer, a thread with a bounded queue of empty sockets.
+ */
 #include "daemon/disposable/closer_thread.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fd_filter_process.c: starts, asks and retires a filter process.
+ */
 #include "daemon/disposable/fd_filter_process.h"
 
 #include <errno.h>

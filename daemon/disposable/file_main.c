@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * file_main.c: the main function of wharfd-io.
+ *
+ * Threads take requests from one socket.  The process drops all rights first: a file is accessed by
+ * its descriptor's mode and nothing else.
+ */
 #include "daemon/disposable/file_main.h"
 
 #include <errno.h>

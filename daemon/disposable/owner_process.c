@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * owner_process.c: starts, asks and kills a process that looks up owners.
+ */
 #include "daemon/disposable/owner_process.h"
 
 #include <errno.h>

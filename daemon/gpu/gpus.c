@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpus.c: starts and stops a backend for each configured GPU.
+ */
 #include "daemon/gpu/gpus.h"
 
 #include <dirent.h>

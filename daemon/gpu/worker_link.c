@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * worker_link.c: starts a worker process with its socket and pidfd, and exchanges messages.
+ */
 #include "daemon/gpu/worker_link.h"
 
 #include <fcntl.h>
