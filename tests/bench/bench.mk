@@ -12,7 +12,10 @@ $(BUILD)/bench/columns: $(call obj,tests/bench/columns.c)
 	$(call program,-lm)
 
 # What the daemon costs takes more than one file, and the daemon.
-$(BUILD)/bench/wharfd_bench: $(call obj,$(wildcard tests/bench/daemon_*.c)) | $(DAEMON) $(CLI)
+$(BUILD)/bench/wharfd_bench: $(call obj,$(wildcard tests/bench/daemon_*.c)) | $(DAEMON) $(CLI) $(BUILD)/bench/files_limit.so
+
+$(BUILD)/bench/files_limit.so: $(call obj,tests/bench/files_limit.c)
+	$(call program,-shared)
 
 # It runs on machines without our libraries.
 $(BUILD)/bench/share_client: $(call obj,tests/bench/share_client.c) $(TESTLIB) $(ENCODING_LIB)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * daemon_stats.c: requests of one client while another one reads all statistics again and again, of
- * thousands of tenants.  Needs root, to be as many users.  The limit of open files may be too low
- * to connect them all: each has settings of its own, so the daemon keeps those that are not
- * connected.
+ * thousands of tenants.  Needs root, to be as many users.  Where root may not raise the limit of
+ * open files, the daemon is told a higher one than it has (files_limit.c): what it has open then,
+ * one descriptor for each of these connections, is far below both.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,8 +27,8 @@
 enum { N_SEEN = 100000, N_ALIVE = 5000, N_BUSY = 200, FIRST_UID = 1000000 };
 
 /* The daemon counts with up to eight for each connection, and keeps a quarter of them all for the
- * first tenants. */
-enum { MOST_FDS = 131072, N_FDS_EACH = 16 };
+ * first tenants; of an idle connection one is open, beside what everybody else has. */
+enum { MOST_FDS = 131072, LEAST_FDS = N_ALIVE + 2000 };
 
 /* Longer than the daemon watches a ring: it has to be rung for. */
 enum { PAUSE_US = 500 };
@@ -77,30 +77,44 @@ static void decode_one(const struct daemon_bench *bench)
 }
 
 /* They come one after another; the last of them stay for as long as the process. */
-static void bring_tenants(const struct daemon_bench *bench, unsigned n_connected)
+static void bring_tenants(const struct daemon_bench *bench)
 {
     for (unsigned i = 0; i < N_SEEN; i++) {
         become(FIRST_UID + i);
         int fd = connect_to(bench->wharfd.socket);
         if (i >= N_SEEN - N_BUSY)
             decode_one(bench);
-        if (i < N_SEEN - n_connected)
+        if (i < N_SEEN - N_ALIVE)
             close(fd);
     }
     become(0);
 }
 
-/* The daemon's limits are those of who starts it.  Returns how many tenants can stay connected. */
-static unsigned raise_limit(void)
+static void find_beside(const char *name, char path[PATH_MAX])
+{
+    char own[PATH_MAX] = "";
+
+    if (readlink("/proc/self/exe", own, sizeof(own) - 1) < 0 ||
+        snprintf(path, PATH_MAX, "%s/%s", dirname(own), name) >= PATH_MAX || access(path, R_OK) < 0)
+        bench_die(name);
+}
+
+/* The daemon's limits are those of who starts it. */
+static void raise_limit(void)
 {
     struct rlimit limit = {MOST_FDS, MOST_FDS};
+    char path[PATH_MAX], number[16];
 
-    if (setrlimit(RLIMIT_NOFILE, &limit) < 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-    unsigned most = (unsigned)limit.rlim_max / N_FDS_EACH;
-    return most < N_ALIVE ? most : N_ALIVE;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+        return;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    if (limit.rlim_max < LEAST_FDS || setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        bench_die("the limit of open files is too low");
+    find_beside("files_limit.so", path);
+    snprintf(number, sizeof(number), "%d", MOST_FDS);
+    setenv("LD_PRELOAD", path, 1);
+    setenv("WHARF_BENCH_FILES", number, 1);
 }
 
 /* Tenants with settings of their own are never dropped. */
@@ -211,16 +225,6 @@ static struct scrape scrape(const struct daemon_bench *bench, const char *progra
     return result;
 }
 
-/* The command lies in the build's folder, and this program in a folder there. */
-static void find_command(char path[PATH_MAX])
-{
-    char own[PATH_MAX] = "";
-
-    if (readlink("/proc/self/exe", own, sizeof(own) - 1) < 0 ||
-        snprintf(path, PATH_MAX, "%s/../wharf", dirname(own)) >= PATH_MAX || access(path, X_OK) < 0)
-        bench_die("the command wharf is not there");
-}
-
 /* ---- requests ------------------------------------------------------------------------------ */
 
 typedef void request(struct wharf *wharf);
@@ -295,10 +299,11 @@ void bench_stats(struct daemon_bench *bench)
 
     if (geteuid() != 0)
         bench_die("stats needs root, to be many users");
-    find_command(program);
-    unsigned n_connected = raise_limit();
+    find_beside("../wharf", program);
+    raise_limit();
     restart_for_all(bench);
-    bring_tenants(bench, n_connected);
+    unsetenv("LD_PRELOAD");
+    bring_tenants(bench);
     run_case(bench, program, "no-op beside wharf stats --prometheus", do_a_job);
     run_case(bench, program, "ping beside wharf stats --prometheus", ping);
 }
