@@ -17,9 +17,8 @@
  *         ops->wait(epoch)                until it has left
  *     }
  *
- * One thread starts and waits.  move and moved are for one other thread, at any time.  All other
- * calls are for any thread, one at a time.  Mapping and allocating memory works while a kernel
- * runs; to unmap or free, park the kernel and wait.
+ * One thread starts and waits.  All other calls are for any thread, one at a time.  Mapping and
+ * allocating memory works while a kernel runs; to unmap or free, park the kernel and wait.
  *
  * Functions return 0 or -errno: -ENOMEM, -ENODEV, -EBUSY, -EIO (sticky: the process must end),
  * -EINVAL, as cuda_error.h says; error_text() has the words.
@@ -96,17 +95,6 @@ struct wharf_epoch_info {
     uint64_t device_nbytes;   /* taken from the device's memory */
 };
 
-/* One copy from device memory to mapped host memory, within one call's of map_host. */
-struct wharf_epoch_move {
-    void *to;      /* as this process has mapped it */
-    uint64_t from; /* device's address */
-    size_t nbytes;
-};
-
-/* wharf_epoch_ops.move: the most copies of a call, and unfinished calls. */
-#define WHARF_EPOCH_MAX_MOVES 256u
-#define WHARF_EPOCH_MAX_MOVE_CALLS 64u
-
 /* The most models at a time. */
 #define WHARF_EPOCH_MAX_MODELS 4096u
 
@@ -127,16 +115,16 @@ struct wharf_epoch_ops {
     void (*info)(const struct wharf_epoch *epoch, struct wharf_epoch_info *ret_info);
 
     /*
-     * Registers nbytes of mapped host memory for kernels and copies.  `at` and nbytes are
+     * Registers nbytes of mapped host memory for kernels.  `at` and nbytes are
      * multiples of the page size; read_only if the mapping is.  *ret_address is the device's
      * address of `at`, and the rest follows contiguously.  Takes some 50 ms a GiB; on the SIMT
      * layer for ever for memory of as many bytes as WHARF_SIMT_STALLS says, for tests.
      */
     int (*map_host)(struct wharf_epoch *epoch, void *at, size_t nbytes, int read_only,
                     uint64_t *ret_address);
-    /* No kernel or copy may be running. */
+    /* No kernel may be running. */
     int (*unmap_host)(struct wharf_epoch *epoch, void *at, size_t nbytes);
-    /* Device memory, for outputs on their way (WHARF_WORK_TO_STAGING).  Aligned to 256. */
+    /* Device memory, for WHARF_WORK_DECODE_LARGE.  Aligned to 256. */
     int (*alloc)(struct wharf_epoch *epoch, size_t nbytes, uint64_t *ret_address);
     /* No kernel may be there. */
     int (*free)(struct wharf_epoch *epoch, uint64_t address);
@@ -174,12 +162,6 @@ struct wharf_epoch_ops {
      * then. -EIO if it ended by a fault.  With per_batch it may return as soon as the kernel has
      * finished its items: the next one may start, and unmapping memory waits for the rest. */
     int (*wait)(struct wharf_epoch *epoch);
-
-    /* Starts n_moves (at most WHARF_EPOCH_MAX_MOVES) copies.  -EAGAIN while
-     * WHARF_EPOCH_MAX_MOVE_CALLS calls are unfinished.  Copies run beside a kernel. */
-    int (*move)(struct wharf_epoch *epoch, const struct wharf_epoch_move *moves, uint32_t n_moves);
-    /* The total number of finished calls of move; they finish in order. */
-    int (*moved)(struct wharf_epoch *epoch, uint64_t *ret_n_calls);
 
     /* Another stay_us for kernels that are started from now on; no kernel may be there. */
     void (*set_stay)(struct wharf_epoch *epoch, uint32_t stay_us);

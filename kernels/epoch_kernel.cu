@@ -42,11 +42,6 @@ __global__ void __launch_bounds__(shape::THREADS, shape::BLOCKS_PER_SM)
     run_epoch_warp<any_codec>(s, params, blockIdx.x * shape::WARPS + in_block);
 }
 
-/* A call of move that is under way: the event behind its copies. */
-struct move_call {
-    cudaEvent_t event;
-};
-
 } // namespace
 
 struct wharf_epoch {
@@ -62,9 +57,7 @@ struct wharf_epoch {
     uint32_t n_few;          /* items that are for it */
     kernel_history history;
     uint64_t left_ns; /* when the last kernel was seen to have left */
-    cudaStream_t stream, move_stream, model_stream;
-    cudaEvent_t move_events[WHARF_EPOCH_MAX_MOVE_CALLS];
-    uint64_t n_move_calls, n_moved_calls;
+    cudaStream_t stream, model_stream;
     uint64_t models[WHARF_EPOCH_MAX_MODELS]; /* as params.models, which is the device's */
 };
 
@@ -266,10 +259,7 @@ static int make_streams(wharf_epoch *epoch)
     } else {
         WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&epoch->stream, cudaStreamNonBlocking));
     }
-    WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&epoch->move_stream, cudaStreamNonBlocking));
     WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&epoch->model_stream, cudaStreamNonBlocking));
-    for (cudaEvent_t &event : epoch->move_events)
-        WHARF_CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     WHARF_CUDA_TRY(cudaDeviceSynchronize());
     return 0;
 }
@@ -353,13 +343,6 @@ static void cuda_close(wharf_epoch *epoch)
     (void)cudaSetDevice(epoch->config.device);
     if (epoch->stream)
         (void)cudaStreamSynchronize(epoch->stream);
-    if (epoch->move_stream)
-        (void)cudaStreamSynchronize(epoch->move_stream);
-    for (cudaEvent_t event : epoch->move_events)
-        if (event)
-            (void)cudaEventDestroy(event);
-    if (epoch->move_stream)
-        (void)cudaStreamDestroy(epoch->move_stream);
     if (epoch->model_stream)
         (void)cudaStreamDestroy(epoch->model_stream);
     if (epoch->stream)
@@ -510,46 +493,6 @@ static int cuda_start(wharf_epoch *epoch)
     return 0;
 }
 
-/* A copy for each piece of the destination. */
-static int move_once(wharf_epoch *epoch, const wharf_epoch_move *move)
-{
-    for (size_t done = 0, step; done < move->nbytes; done += step) {
-        char *to = static_cast<char *>(move->to) + done;
-        step = piece_nbytes(to, move->nbytes - done);
-        WHARF_CUDA_TRY(cudaMemcpyAsync(to, reinterpret_cast<const void *>(move->from + done), step,
-                                       cudaMemcpyDeviceToHost, epoch->move_stream));
-    }
-    return 0;
-}
-
-static int cuda_move(wharf_epoch *epoch, const wharf_epoch_move *moves, uint32_t n_moves)
-{
-    if (epoch->n_move_calls - epoch->n_moved_calls == WHARF_EPOCH_MAX_MOVE_CALLS)
-        return -EAGAIN;
-    WHARF_CUDA_TRY(cudaSetDevice(epoch->config.device));
-    for (uint32_t i = 0; i < n_moves; i++)
-        if (int rc = move_once(epoch, &moves[i]))
-            return rc;
-    uint64_t call = epoch->n_move_calls++;
-    WHARF_CUDA_TRY(
-        cudaEventRecord(epoch->move_events[call % WHARF_EPOCH_MAX_MOVE_CALLS], epoch->move_stream));
-    return 0;
-}
-
-static int cuda_moved(wharf_epoch *epoch, uint64_t *ret_n_calls)
-{
-    while (epoch->n_moved_calls < epoch->n_move_calls) {
-        cudaEvent_t event = epoch->move_events[epoch->n_moved_calls % WHARF_EPOCH_MAX_MOVE_CALLS];
-        cudaError_t error = cudaEventQuery(event);
-        if (error == cudaErrorNotReady)
-            break;
-        WHARF_CUDA_TRY(error);
-        epoch->n_moved_calls++;
-    }
-    *ret_n_calls = epoch->n_moved_calls;
-    return 0;
-}
-
 static void cuda_set_stay(wharf_epoch *epoch, uint32_t stay_us)
 {
     epoch->params.stay_ns = stay_us * 1000;
@@ -573,7 +516,5 @@ const struct wharf_epoch_ops wharf_cuda_epoch = {
     cuda_remove_model,
     cuda_start,
     cuda_wait,
-    cuda_move,
-    cuda_moved,
     cuda_set_stay,
 };

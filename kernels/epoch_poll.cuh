@@ -33,7 +33,7 @@ struct poll_look {
     uint32_t tail, cancel_tail;
     uint32_t quit, park;
     uint32_t n_done;  /* completions in the ring `done` */
-    uint32_t n_ended; /* items that are completed, to be moved, or skipped */
+    uint32_t n_ended; /* items that are completed or skipped */
     /* Lane 4i + k has quad k of the i-th next item, if it is published. */
     u32x4 quad;
 };
@@ -486,7 +486,7 @@ WHARF_DEVICE void poll(const epoch_params &p)
     own.head = p.control->head;
     own.cancel_head = p.control->cancel_head;
     /* All items taken before have ended, or the last kernel would not have left. */
-    own.n_passed = own.head - p.control->n_done - p.control->n_to_move;
+    own.n_passed = own.head - p.control->n_done;
     own.n_tasks = p.control->n_tasks;
     own.start_ns = own.active_ns = own.beat_ns = now;
     own.width = ITEMS_IN_LOOK;

@@ -44,7 +44,6 @@ struct epoch_control {
     alignas(128) uint32_t n_tasks;   /* published */
     uint32_t leaving;                /* enum leaving_how */
     alignas(128) uint32_t n_done;    /* completions in the ring of that name */
-    uint32_t n_to_move;              /* likewise */
     alignas(128) uint32_t n_tickets; /* drawn; as many as tasks when an epoch begins */
     alignas(128) uint32_t n_left;    /* warps that have left */
     ordered_admission out;           /* to the host's memory */

@@ -78,8 +78,7 @@ WHARF_DEVICE slot_look look_at_slot(const epoch_slot *slot, uint64_t word)
 struct task_item {
     epoch_slot *slot;
     uint32_t index, attempt, taken_ns;
-    bool to_staging; /* the copy engine moves its output */
-    uint32_t part;   /* what the completion says of a part */
+    uint32_t part; /* what the completion says of a part */
     uint32_t begun_ns, fetched_ns, decoded_ns, moved_ns;
 };
 
@@ -97,24 +96,21 @@ WHARF_DEVICE uint32_t now_ns()
 }
 
 /*
- * collective.  Completes an item, in the ring `done` or `to_move`, by the quads of struct
- * wharf_work_completion.  Fences first, so that all the warp's stores are visible to the host,
- * unless is_fenced says that they are.
+ * collective.  Completes an item, by the quads of struct wharf_work_completion.  Fences first, so
+ * that all the warp's stores are visible to the host, unless is_fenced says that they are.
  */
 WHARF_DEVICE void complete(const epoch_params &p, const task_item &task, const verdict &v,
                            bool is_fenced)
 {
     uint32_t lane = lane_id();
-    bool to_move = v.result == WHARF_OK && task.to_staging;
     uint32_t n = 0;
     syncwarp(); /* every lane's stores, before the fences */
     if (lane == 0)
-        n = atomic_add(to_move ? &p.control->n_to_move : &p.control->n_done, 1);
+        n = atomic_add(&p.control->n_done, 1);
     if (!is_fenced)
         fence_system();
     n = from_lane<0>(n);
-    wharf_work_completion *to =
-        &(to_move ? p.queue.to_move : p.queue.done)[n & (p.queue.n_entries - 1)];
+    wharf_work_completion *to = &p.queue.done[n & (p.queue.n_entries - 1)];
     u32x4 quad = {task.index, task.attempt, v.bit_offset, n + 1};
     if (lane == 1)
         quad = {v.in_nbytes, v.out_nbytes, v.result | v.reason << 16, n + 1};
@@ -160,14 +156,11 @@ WHARF_DEVICE copy_item copy_item_of(const u32x4 &quad, task_item *task)
 {
     uint64_t src = pair_of(from_lane<0>(quad.x), from_lane<0>(quad.y));
     uint64_t dst = pair_of(from_lane<1>(quad.x), from_lane<1>(quad.y));
-    uint64_t staging = pair_of(from_lane<2>(quad.x), from_lane<2>(quad.y));
     uint32_t rest = from_lane<3>(quad.z);
     task->index = from_lane<4>(quad.x);
     task->attempt = from_lane<2>(quad.z);
     task->taken_ns = from_lane<4>(quad.y);
-    task->to_staging = rest >> 24 == WHARF_WORK_TO_STAGING;
-    return {src, task->to_staging ? staging : dst, from_lane<0>(quad.z), from_lane<1>(quad.z),
-            rest & 0xffff};
+    return {src, dst, from_lane<0>(quad.z), from_lane<1>(quad.z), rest & 0xffff};
 }
 
 /* collective.  is_copy for the item of a loaded slot. */
@@ -204,7 +197,7 @@ WHARF_DEVICE bool end_slice(epoch_slot *slot, uint32_t n_slices, bool *stopped)
 WHARF_DEVICE void run_slice(const epoch_params &p, epoch_slot *slot, const slot_look &look,
                             uint32_t slice)
 {
-    task_item task = {slot, 0, 0, 0, false, 0, now_ns(), 0, 0, 0};
+    task_item task = {slot, 0, 0, 0, 0, now_ns(), 0, 0, 0};
     copy_item item = copy_item_of(look.quad, &task);
     uint32_t n_slices = n_slices_of(item.nbytes);
     /* Slices of equal size except the last one, in whole lines of 128 bytes. */
@@ -350,8 +343,7 @@ WHARF_DEVICE verdict decode_item(const epoch_params &p, const Team &team, const 
     team.copy_in(input, reinterpret_cast<const uint8_t *>(item.src), item.src_nbytes);
     task.fetched_ns = now_ns();
 
-    uint8_t *output =
-        reinterpret_cast<uint8_t *>(item.output == WHARF_WORK_TO_STAGING ? item.staging : item.dst);
+    uint8_t *output = reinterpret_cast<uint8_t *>(item.dst);
     if (item.output == WHARF_WORK_TO_HOST)
         output = aligned_as(scratch.output, item.dst);
     chunk_job job = {uniform_global(fresh_pointer(input)),
@@ -446,7 +438,7 @@ template <typename Team>
 WHARF_DEVICE void run_item(const epoch_params &p, const Team &team, const warp_scratch &scratch,
                            epoch_slot *slot)
 {
-    task_item task = {slot, 0, 0, 0, false, 0, now_ns(), 0, 0, 0};
+    task_item task = {slot, 0, 0, 0, 0, now_ns(), 0, 0, 0};
     verdict v = good(0, 0);
 
     task.fetched_ns = task.decoded_ns = task.begun_ns;
@@ -469,8 +461,6 @@ WHARF_DEVICE void run_item(const epoch_params &p, const Team &team, const warp_s
     task.index = load(&slot->index);
     task.attempt = load(&slot->item.attempt);
     task.taken_ns = load(&slot->taken_ns);
-    task.to_staging =
-        slot->item.output == WHARF_WORK_TO_STAGING && slot->item.opcode == WHARF_WORK_DECODE;
     complete(p, task, v, false);
 }
 

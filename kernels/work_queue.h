@@ -12,26 +12,21 @@
  *     2048   struct wharf_work_worker     quit, park                          the worker writes
  *     4096   struct wharf_work_item       n_entries: what is to be done       the core writes
  *            struct wharf_work_completion n_entries: done, for the core      the kernel writes
- *            struct wharf_work_completion n_entries: to be moved, for the
- *                                         worker (WHARF_WORK_TO_STAGING)      the kernel writes
- *            struct wharf_work_completion n_entries: moved, for the core     the worker writes
  *
  * A resident kernel writes the words marked so; between two kernels the worker writes `state`, and
  * only it starts kernels, so each word has one writer at any time.
  *
  * INDICES are free-running 32-bit counters that wrap; index i has entry i mod n_entries, a power of
  * two.  Items end in any order.  The core may reuse the place of item i when it has item i's
- * completion, from either of its two rings.  So at most n_entries items run, and no ring of
- * completions can overflow.
+ * completion.  So at most n_entries items run, and the ring of completions cannot overflow.
  *
  * SKIPPED PLACES.  When the indices wrap around, a long item must not block the items behind its
- * place. So the core can give an index to an empty entry, PASS: the kernel touches no slot, makes
+ * place.  So the core can give an index to an empty entry, PASS: the kernel touches no slot, makes
  * no task and writes no completion for it.  PASS can replace an item that still runs, whose slot on
  * the device is unaffected.  The core may write it there once the kernel's `head` says that the
- * item was taken.  It changes only the opcode and the tags, because the worker looks up there where
- * to move the item's output. PASS can also fill a free place, for items that need consecutive
- * places.  No item is skipped more than WHARF_WORK_MOST_PASSED indices later, because the words by
- * which a kernel's warps find slots have 26 bits of an index.
+ * item was taken.  PASS can also fill a free place, for items that need consecutive places.  No
+ * item is skipped more than WHARF_WORK_MOST_PASSED indices later, because the words by which a
+ * kernel's warps find slots have 26 bits of an index.
  *
  * ITEMS, core to kernel: the core stores the item, then the tail (release).  A kernel that has
  * loaded the tail (acquire, system scope) loads the item once, into its own memory.  It can also
@@ -41,12 +36,11 @@
  * tags are right, and which the tail covers, is complete.  Earlier contents of its place have other
  * tags: zeros at first, then those of the items n_entries or more before it.
  *
- * COMPLETIONS use three rings of the same kind.  Number c is at place c mod n_entries, and the last
- * word of each of its four quads is its serial, c + 1.  The kernel stores everything that the
- * completion refers to, fences to the system, and stores the quads, each by one access, in any
- * order.  The reader waits until all four serials have the next number (acquire).  So there is no
- * tail, and many warps complete at once.  The reader checks everything that it reads
- * (wharf_work_completion_good).
+ * COMPLETIONS use one ring.  Number c is at place c mod n_entries, and the last word of each of its
+ * four quads is its serial, c + 1.  The kernel stores everything that the completion refers to,
+ * fences to the system, and stores the quads, each by one access, in any order.  The reader waits
+ * until all four serials have the next number (acquire).  So there is no tail, and many warps
+ * complete at once.  The reader checks everything that it reads (wharf_work_completion_good).
  *
  * WHY A QUAD IS WHOLE.  It is aligned, and hence within one cache line.  Across PCIe, one lane's
  * access of 16 bytes is within one request, read or write.  An x86 processor answers a read from
@@ -110,10 +104,6 @@ enum wharf_work_output {
     WHARF_WORK_TO_HOST = 0,
     /* dst is device memory, such as imported memory: built in place. */
     WHARF_WORK_TO_DEVICE = 1,
-    /* dst is host memory: built in `staging` (device memory of dst_nbytes, given by the core).  The
-     * copy engine moves it to dst, and the worker completes the item.  The kernel completes items
-     * that fail or are cancelled before. */
-    WHARF_WORK_TO_STAGING = 2,
 };
 
 struct wharf_work_item {
@@ -124,7 +114,7 @@ struct wharf_work_item {
     uint64_t dst;
     uint32_t dst_nbytes;
     uint32_t tag_1;
-    /* With TO_STAGING and DECODE_LARGE; with DECODE_PART, WHARF_WORK_PART; else 0. */
+    /* With DECODE_LARGE; with DECODE_PART, WHARF_WORK_PART; else 0. */
     uint64_t staging;
     uint32_t attempt; /* not 0; differs each time that a job is retried */
     uint32_t tag_2;
@@ -278,7 +268,7 @@ static inline int wharf_work_entries_good(uint32_t n_entries)
 
 static inline size_t wharf_work_queue_nbytes(uint32_t n_entries)
 {
-    return WHARF_WORK_ITEMS_OFFSET + (size_t)4 * n_entries * WHARF_WORK_ENTRY_NBYTES;
+    return WHARF_WORK_ITEMS_OFFSET + (size_t)2 * n_entries * WHARF_WORK_ENTRY_NBYTES;
 }
 
 /* The size of a copy of nbytes with the original's alignment. */
@@ -299,9 +289,7 @@ struct wharf_work_queue {
     struct wharf_work_kernel *kernel;
     struct wharf_work_worker *worker;
     struct wharf_work_item *items;
-    struct wharf_work_completion *done;    /* kernel to core */
-    struct wharf_work_completion *to_move; /* kernel to worker */
-    struct wharf_work_completion *moved;   /* worker to core */
+    struct wharf_work_completion *done; /* kernel to core */
     uint32_t n_entries;
 };
 
@@ -316,8 +304,6 @@ static inline struct wharf_work_queue wharf_work_queue_at(void *memory, uint32_t
     queue.worker = (struct wharf_work_worker *)(void *)(at + 2048);
     queue.items = (struct wharf_work_item *)(void *)(at + WHARF_WORK_ITEMS_OFFSET);
     queue.done = (struct wharf_work_completion *)(void *)(queue.items + n_entries);
-    queue.to_move = queue.done + n_entries;
-    queue.moved = queue.to_move + n_entries;
     queue.n_entries = n_entries;
     return queue;
 }

@@ -164,8 +164,7 @@ static inline int wharf_work_publish(struct wharf_work_submitter *submitter)
     return WHARF_WORK_STATE_OF(state) != WHARF_WORK_RUNNING;
 }
 
-/* ---- completions: the core has one of these for `done` and one for `moved`, the worker one
- * for `to_move` ------------------------------------------------------------------------------ */
+/* ---- the core: completions ------------------------------------------------------------------ */
 
 struct wharf_work_reaper {
     struct wharf_work_completion *ring;
@@ -277,7 +276,7 @@ static inline void wharf_work_quit(const struct wharf_work_queue *queue)
     __atomic_store_n(&queue->worker->quit, 1, __ATOMIC_RELEASE);
 }
 
-/* ---- the worker: completions of moved outputs ----------------------------------------------- */
+/* ---- completions by whoever stands in for a kernel ------------------------------------------ */
 
 struct wharf_work_poster {
     struct wharf_work_queue queue;
@@ -292,15 +291,14 @@ static inline void wharf_work_poster_init(struct wharf_work_poster *poster, void
 }
 
 /*
- * wharf_work_post: completes an item for the core when its output has arrived: the kernel's
- * completion, with new serials.
+ * wharf_work_post: completes an item for the core, whose output has arrived; sets the serials.
  */
 static inline void wharf_work_post(struct wharf_work_poster *poster,
                                    const struct wharf_work_completion *completion)
 {
     uint32_t index = poster->tail++;
     wharf_work_word *to =
-        (wharf_work_word *)(poster->queue.moved + (index & (poster->queue.n_entries - 1)));
+        (wharf_work_word *)(poster->queue.done + (index & (poster->queue.n_entries - 1)));
     uint64_t words[WHARF_WORK_ENTRY_NBYTES / 8];
 
     memcpy(words, completion, sizeof(words));

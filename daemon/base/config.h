@@ -47,7 +47,6 @@ enum wharf_config_gpu_kernel {
     WHARF_GPU_KERNEL_EPOCH, /* a kernel stays while there is work */
     WHARF_GPU_KERNEL_BATCH, /* a kernel for each batch of work */
 };
-enum wharf_config_gpu_output { WHARF_GPU_OUTPUT_KERNEL, WHARF_GPU_OUTPUT_COPY };
 enum wharf_config_gpu { WHARF_GPU_AUTO, WHARF_GPU_CUDA, WHARF_GPU_SIMT, WHARF_GPU_NONE };
 enum wharf_config_tenant { WHARF_TENANT_BY_PEER, WHARF_TENANT_BY_SOCKET };
 
@@ -118,8 +117,6 @@ struct wharf_config {
     uint64_t n_gpus_expected;
     uint64_t gpu_share_percent;
     uint64_t gpu_kernel; /* enum wharf_config_gpu_kernel */
-    uint64_t gpu_output; /* enum wharf_config_gpu_output */
-    uint64_t gpu_staging_nbytes;
     uint64_t gpu_chunk_nbytes;
     uint64_t gpu_memory_nbytes;
     uint64_t gpu_spare_nbytes;

@@ -226,6 +226,28 @@ static void say_no_section(struct reader *reader, const struct wharf_ini_line *l
           nearest.name ? "]?" : "");
 }
 
+/* Settings that were there in the last release: they have no effect, and a file that has them is
+ * good. */
+static const struct {
+    const char *section, *key, *instead;
+} gone[] = {
+    {"gpu", "output", "a GPU's kernel writes all outputs itself"},
+    {"gpu", "staging", "a GPU's kernel writes all outputs itself"},
+};
+
+static bool say_gone(struct reader *reader, const struct wharf_ini_line *line)
+{
+    for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++) {
+        if (strcmp(line->section, gone[i].section) != 0 || strcmp(line->key, gone[i].key) != 0)
+            continue;
+        wharf_config_report_warn(reader->report, line->number,
+                                 "[%s] %s has no effect: %s; delete the line", gone[i].section,
+                                 gone[i].key, gone[i].instead);
+        return true;
+    }
+    return false;
+}
+
 static void say_no_setting(struct reader *reader, const struct wharf_ini_line *line)
 {
     const char *section = table_section(line->section);
@@ -302,8 +324,10 @@ static void take_setting(struct reader *reader, const struct wharf_ini_line *lin
 
     if (!*line->section)
         ERROR(reader, line->number, "a setting before the first [section]");
-    else if (!setting)
+    else if (!setting && !say_gone(reader, line))
         say_no_setting(reader, line);
+    else if (!setting)
+        return;
     else if (!wharf_config_value_set(setting, reader->base, line->value, &why))
         ERROR(reader, line->number, "%s = %.200s: %s", setting->key, line->value, why.text);
     else

@@ -60,12 +60,6 @@ static const struct wharf_setting_choice gpu_kernels[] = {
     {NULL, 0},
 };
 
-static const struct wharf_setting_choice gpu_outputs[] = {
-    {"kernel", WHARF_GPU_OUTPUT_KERNEL},
-    {"copy", WHARF_GPU_OUTPUT_COPY},
-    {NULL, 0},
-};
-
 static const struct wharf_setting_choice tenant_kinds[] = {
     {"peer", WHARF_TENANT_BY_PEER},
     {"socket", WHARF_TENANT_BY_SOCKET},
@@ -168,11 +162,6 @@ const struct wharf_setting wharf_settings[] = {
     {"gpu", "kernel", CHOICE, AT_START, DAEMON(gpu_kernel), "auto", 0, 0, gpu_kernels,
      "epoch: a kernel stays while there is work; batch: one for each batch of work; auto is epoch, "
      "or batch under profilers, launches that block and display watchdogs."},
-    {"gpu", "output", CHOICE, AT_START, DAEMON(gpu_output), "kernel", 0, 0, gpu_outputs,
-     "What writes outputs to clients' memory: the kernel itself, or the copy engine for outputs of "
-     "16 KiB or more."},
-    {"gpu", "staging", BYTES, AT_START, DAEMON(gpu_staging_nbytes), "512M", MiB, TiB, NULL,
-     "Each GPU's memory for outputs that the copy engine takes."},
     {"gpu", "memory", BYTES, RELOADS, DAEMON(gpu_memory_nbytes), "8G", 0, 1024 * TiB, NULL,
      "The most memory of clients that is pinned, for all GPUs together; jobs elsewhere run on the "
      "CPU."},

@@ -39,7 +39,6 @@ static void copy_gpus(const struct wharf_core *core, struct wharf_stats_daemon *
         daemon->gpus[i].out_nbytes = gpu->out_nbytes;
         daemon->gpus[i].busy_ns = gpu->busy_ns;
         daemon->gpus[i].away_ns = gpu->away_ns;
-        daemon->gpus[i].n_copied = gpu->n_copied;
         daemon->gpus[i].n_given_up = gpu->n_given_up;
         daemon->gpus[i].n_large_chunks = gpu->n_large_chunks;
         daemon->gpus[i].n_ended = gpu->n_ended;
@@ -402,8 +401,6 @@ static void add_info(struct wharf_stats_page *page, const struct group *group)
     VALUE(wharf_gpu_away_seconds_total, COUNTER, OF_GPU,                                           \
           "Sum of the time that chunks were with the GPU.",                                        \
           1e-9 * (double)source->daemon.gpus[gpu].away_ns)                                         \
-    VALUE(wharf_gpu_copied_chunks_total, COUNTER, OF_GPU,                                          \
-          "Chunks whose output the copy engine took.", source->daemon.gpus[gpu].n_copied)          \
     VALUE(wharf_gpu_given_up_chunks_total, COUNTER, OF_GPU,                                        \
           "Chunks that the GPU had for too long and the CPU then decoded.",                        \
           source->daemon.gpus[gpu].n_given_up)                                                     \

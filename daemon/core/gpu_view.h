@@ -50,7 +50,6 @@ struct wharf_gpu_view {
     uint64_t busy_ns;          /* warp time for these chunks */
     uint64_t away_ns;          /* sum of these chunks' latencies, from hand-over to completion */
     uint64_t out_nbytes;       /* bytes of output */
-    uint64_t n_copied;         /* chunks whose output the copy engine moved */
     uint64_t n_given_up;       /* chunks withdrawn after `longest`, which the CPU decoded */
     uint64_t n_lost;           /* chunks that workers had when they ended */
     uint64_t n_large_chunks;   /* decoded in places for large chunks */

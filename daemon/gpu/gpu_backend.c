@@ -62,8 +62,7 @@ static void wait_for_work(const struct wharf_gpu_backend *backend)
         return;
     }
     for (unsigned i = 0; i < LOOKS_BETWEEN; i++) {
-        if (wharf_work_ready(&backend->done) || wharf_work_ready(&backend->moved) ||
-            wharf_work_ready(&backend->large.done))
+        if (wharf_work_ready(&backend->done) || wharf_work_ready(&backend->large.done))
             return;
         wharf_relax();
     }

@@ -67,7 +67,6 @@ void wharf_gpu_items_deinit(struct wharf_gpu_backend *backend)
 {
     wharf_segment_free(&backend->queue);
     wharf_segment_free(&backend->proof.memory);
-    free(backend->staging.free_places);
     free(backend->items);
     free(backend->pieces);
 }
@@ -84,7 +83,6 @@ int wharf_gpu_items_begin(struct wharf_gpu_backend *backend)
     backend->queue = queue;
     wharf_work_submitter_init(&backend->submitter, queue.address, WHARF_GPU_N_ENTRIES);
     wharf_work_reaper_init(&backend->done, backend->submitter.queue.done, WHARF_GPU_N_ENTRIES);
-    wharf_work_reaper_init(&backend->moved, backend->submitter.queue.moved, WHARF_GPU_N_ENTRIES);
     wharf_gpu_large_begin(backend);
     return 0;
 }

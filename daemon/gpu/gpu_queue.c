@@ -123,59 +123,6 @@ bool wharf_gpu_items_find_place(struct wharf_gpu_backend *backend)
     return find_places(backend, 1, 1) > 0;
 }
 
-/* ---- outputs that are copied
- * ------------------------------------------------------------------------ */
-
-/* Smaller ones are not worth a copy of their own, which costs a microsecond or two. */
-#define LEAST_COPIED_NBYTES 16384u
-/* Alignment of places. */
-#define PLACE_ALIGN 256u
-
-uint64_t wharf_gpu_staging_nbytes(const struct wharf_gpu_backend *backend)
-{
-    const struct wharf_config *config = &backend->config;
-
-    return config->gpu_output == WHARF_GPU_OUTPUT_COPY ? config->gpu_staging_nbytes : 0;
-}
-
-int wharf_gpu_staging_begin(struct wharf_gpu_backend *backend, uint64_t address)
-{
-    struct wharf_gpu_staging *staging = &backend->staging;
-    uint64_t nbytes = wharf_gpu_staging_nbytes(backend);
-
-    staging->address = nbytes ? address : 0;
-    if (!staging->address)
-        return 0;
-    staging->place_nbytes =
-        (backend->config.gpu_chunk_nbytes + PLACE_ALIGN - 1) & ~(uint64_t)(PLACE_ALIGN - 1);
-    uint64_t n = nbytes / staging->place_nbytes;
-    if (n > WHARF_GPU_N_ENTRIES)
-        n = WHARF_GPU_N_ENTRIES;
-    if (!staging->free_places)
-        staging->free_places = malloc(WHARF_GPU_N_ENTRIES * sizeof(*staging->free_places));
-    if (!staging->free_places)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < n; i++)
-        staging->free_places[i] = i + 1;
-    staging->n_free = (uint32_t)n;
-    return 0;
-}
-
-/* A place for an output, or 0: the kernel writes it. */
-static uint32_t take_place(struct wharf_gpu_staging *staging, const struct wharf_work_item *item)
-{
-    if (!staging->address || staging->n_free == 0 || item->dst_nbytes < LEAST_COPIED_NBYTES ||
-        item->dst_nbytes > staging->place_nbytes)
-        return 0;
-    return staging->free_places[--staging->n_free];
-}
-
-void wharf_gpu_staging_give(struct wharf_gpu_staging *staging, uint32_t place)
-{
-    if (place)
-        staging->free_places[staging->n_free++] = place;
-}
-
 /* ---- to the worker
  * ---------------------------------------------------------------------------------- */
 
@@ -226,25 +173,17 @@ static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_
         .opcode = (uint8_t)wharf_gpu_opcode(submission),
         .output = WHARF_WORK_TO_HOST,
     };
-    uint32_t place = 0;
 
     gpu_piece->has_device |= wharf_regions_need_gpu(chunk.source, chunk.destination);
     if (chunk.destination->is_device)
         item.output = WHARF_WORK_TO_DEVICE;
-    else if (!has_parts)
-        place = take_place(&backend->staging, &item);
     if (has_parts)
         make_part(&item, at, gpu_piece->n_items);
-    if (place) {
-        item.output = WHARF_WORK_TO_STAGING;
-        item.staging = backend->staging.address + (place - 1) * backend->staging.place_nbytes;
-    }
     uint32_t index = wharf_work_submit(&backend->submitter, &item);
 
     *wharf_gpu_item_at(backend, index) = (struct wharf_gpu_item){
         .piece = gpu_piece,
         .attempt = item.attempt,
-        .staging = place,
         .src_nbytes = item.src_nbytes,
         .dst_nbytes = item.dst_nbytes,
     };

@@ -83,9 +83,6 @@ static bool take_completion(struct wharf_gpu_backend *backend,
         .out_nbytes = completion->out_nbytes,
     };
     item->part = completion->part;
-    wharf_gpu_staging_give(&backend->staging, item->staging);
-    item->was_copied = item->staging && completion->result == WHARF_OK;
-    item->staging = 0;
     /* Its part of the piece's estimate. */
     uint64_t part_ns = item->piece->warp_ns / item->piece->n_left;
     item->piece->warp_ns -= part_ns;
@@ -103,8 +100,7 @@ bool wharf_gpu_results_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
     if (!backend->queue.address)
         return false;
-    while (n < MOST_REAPED && (wharf_work_reap(&backend->done, &completion) ||
-                               wharf_work_reap(&backend->moved, &completion))) {
+    while (n < MOST_REAPED && wharf_work_reap(&backend->done, &completion)) {
         if (!take_completion(backend, &completion, now_ns))
             break;
         backend->flight.active_ns = now_ns;
@@ -193,7 +189,7 @@ static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_
     gpu_piece->is_given_up = is_given_up(backend, gpu_piece);
     if (gpu_piece->is_given_up)
         return;
-    gpu_piece->n_copied = gpu_piece->n_of_gpu = 0;
+    gpu_piece->n_of_gpu = 0;
     gpu_piece->out_nbytes = gpu_piece->took_ns = 0;
     if (gpu_piece->has_places && wharf_gpu_piece_has_parts(gpu_piece)) {
         tell_of_parts(backend, gpu_piece);
@@ -208,7 +204,6 @@ static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_
         struct wharf_outcome outcome = outcome_of(piece->job, &item->outcome);
         wharf_piece_take_outcome(piece, i, backend->engine, &outcome);
         gpu_piece->took_ns += item->took_ns;
-        gpu_piece->n_copied += item->was_copied;
         gpu_piece->n_of_gpu++;
         gpu_piece->out_nbytes += item->outcome.out_nbytes;
     }
@@ -308,7 +303,6 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
         wharf_gpu_parts_take_whole(backend, gpu_piece, now_ns);
         return;
     }
-    backend->view->n_copied += gpu_piece->n_copied;
     backend->view->n_chunks += gpu_piece->n_of_gpu;
     backend->view->busy_ns += gpu_piece->took_ns;
     backend->view->away_ns += gpu_piece->n_of_gpu * gpu_piece->round.elapsed_ns;

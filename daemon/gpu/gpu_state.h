@@ -78,7 +78,6 @@ struct wharf_gpu_piece {
     bool is_refused;     /* it cannot be decoded in parts */
     uint32_t n_of_gpu;   /* chunks that the worker decoded, */
     uint64_t out_nbytes; /* their output in bytes, */
-    uint32_t n_copied;   /* how many the copy engine moved, */
     uint64_t took_ns;    /* and the sum of their warp times */
 };
 
@@ -86,9 +85,7 @@ struct wharf_gpu_piece {
 struct wharf_gpu_item {
     struct wharf_gpu_piece *piece; /* NULL: the place is free */
     uint32_t attempt;
-    uint32_t staging; /* its staging place in device memory, counted from 1; 0: none */
     bool is_done;
-    bool was_copied;
     uint32_t src_nbytes, dst_nbytes;
     struct wharf_outcome outcome;
     uint32_t part;    /* the part's word in the completion */
@@ -115,14 +112,6 @@ struct wharf_gpu_proof {
     uint64_t latency_ns;
     uint32_t ns_per_kib[WHARF_N_CODECS];
     uint32_t cpu_ns_per_kib[WHARF_N_CODECS]; /* of a processor */
-};
-
-/* Places in device memory for outputs that the copy engine moves to the host. */
-struct wharf_gpu_staging {
-    uint64_t address; /* 0: there are none */
-    uint64_t place_nbytes;
-    uint32_t *free_places; /* counted from 1 */
-    uint32_t n_free;
 };
 
 /* A place for one large chunk. */
@@ -231,7 +220,7 @@ struct wharf_gpu_backend {
 
     struct wharf_segment queue;
     struct wharf_work_submitter submitter;
-    struct wharf_work_reaper done, moved;
+    struct wharf_work_reaper done;
     uint32_t last_attempt;
     struct wharf_gpu_item *items;   /* one for each place */
     struct wharf_gpu_piece *pieces; /* likewise */
@@ -242,7 +231,6 @@ struct wharf_gpu_backend {
     bool is_alone;
 
     struct wharf_gpu_proof proof;
-    struct wharf_gpu_staging staging;
     struct wharf_gpu_large large;
 
     struct wharf_gpu_told told;
@@ -334,12 +322,6 @@ void wharf_gpu_answers_forgotten(struct wharf_gpu_backend *backend,
 uint64_t wharf_gpu_answers_see_to_stalls(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
 /* ---- gpu_queue.c --------------------------------------------------------------------------- */
-
-/* The size of the copy engine's staging memory, 0 if none; and its device address. */
-uint64_t wharf_gpu_staging_nbytes(const struct wharf_gpu_backend *backend);
-int wharf_gpu_staging_begin(struct wharf_gpu_backend *backend, uint64_t address);
-/* Frees an item's staging place; 0: none. */
-void wharf_gpu_staging_give(struct wharf_gpu_staging *staging, uint32_t place);
 
 /* Hands a piece over in n_items items: one for each chunk, or that many parts of one chunk.  There
  * must be places and a free gpu_piece.  warp_ns: estimate for all chunks.  Under the lock. */

@@ -58,7 +58,6 @@ static int set_up(struct wharf_gpu_backend *backend)
                 .counts = backend->tell_count != NULL,
                 .idle_ns = config->gpu_idle_ns,
                 .stay_ns = config->gpu_stay_ns,
-                .staging_nbytes = wharf_gpu_staging_nbytes(backend),
                 .large_nbytes = config->gpu_large_nbytes,
             },
     };
@@ -196,9 +195,7 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
             "GPU %s: there is no memory of it for chunks over [gpu] chunk: sessions that want "
             "nothing but the GPU get NO_MEMORY for them",
             backend->name);
-    int r = wharf_gpu_staging_begin(backend, ready->staging);
-    if (r == 0)
-        r = wharf_gpu_self_test_begin(backend);
+    int r = wharf_gpu_self_test_begin(backend);
     if (r == 0)
         backend->state = WHARF_GPU_PROVING;
     /* One that is gone by now ended by no doing of ours: its socket's end and its status tell. */

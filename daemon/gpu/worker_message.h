@@ -62,18 +62,17 @@ enum wharf_worker_kind {
 };
 
 struct wharf_worker_setup {
-    char version[16];        /* WHARF_VERSION */
-    uint32_t engine;         /* enum wharf_engine: GPU or SIMT */
-    uint32_t counts;         /* not 0: tell how many GPUs there are */
-    uint32_t share;          /* percent of its multiprocessors */
-    uint32_t n_entries;      /* of the queue */
-    uint32_t chunk_nbytes;   /* the most that a chunk may have, in or out */
-    uint32_t kernel;         /* enum wharf_config_gpu_kernel */
-    uint32_t has_faults;     /* not 0: items may ask for faults, for tests */
-    uint64_t idle_ns;        /* the kernel leaves when there was no work for so long */
-    uint64_t stay_ns;        /* or after so long in any case */
-    uint64_t staging_nbytes; /* of device memory for outputs that are copied; 0: none are */
-    uint64_t large_nbytes;   /* of source and destination of a large item; 0: there are none */
+    char version[16];      /* WHARF_VERSION */
+    uint32_t engine;       /* enum wharf_engine: GPU or SIMT */
+    uint32_t counts;       /* not 0: tell how many GPUs there are */
+    uint32_t share;        /* percent of its multiprocessors */
+    uint32_t n_entries;    /* of the queue */
+    uint32_t chunk_nbytes; /* the most that a chunk may have, in or out */
+    uint32_t kernel;       /* enum wharf_config_gpu_kernel */
+    uint32_t has_faults;   /* not 0: items may ask for faults, for tests */
+    uint64_t idle_ns;      /* the kernel leaves when there was no work for so long */
+    uint64_t stay_ns;      /* or after so long in any case */
+    uint64_t large_nbytes; /* of source and destination of a large item; 0: there are none */
 };
 
 struct wharf_worker_ready {
@@ -81,7 +80,6 @@ struct wharf_worker_ready {
     char share[128];        /* likewise: what keeps it to its share; empty if nothing has to */
     uint64_t codecs;        /* bit i: it decodes codec i */
     uint64_t device_nbytes; /* taken from the device's memory */
-    uint64_t staging;       /* where the device has it */
     uint64_t large;         /* where the device has the places for large items, */
     uint32_t n_large;       /* so many */
     uint32_t n_warps;       /* that decode at the same time */

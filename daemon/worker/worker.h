@@ -19,7 +19,6 @@
 #include "daemon/core/segment.h"
 #include "daemon/gpu/worker_message.h"
 #include "kernels/epoch.h"
-#include "kernels/work_mover.h"
 #include "kernels/work_queue_ops.h"
 
 /* Numbers of memory count up, so they spread evenly over the chains. */
@@ -34,7 +33,6 @@ struct wharf_worker_kernels {
     struct wharf_work_queue queue;
     uint64_t least_stay_ns; /* 0: kernels stay as long as there is work */
     uint64_t stay_ns;       /* of the next kernel */
-    bool has_one;           /* a kernel runs, or is about to; without the lock */
     pthread_t runner;
 };
 
@@ -47,12 +45,10 @@ struct wharf_worker {
     struct wharf_worker_kernels main, large; /* `large` has no epoch if there are no large items */
     struct wharf_list memories[WHARF_WORKER_N_CHAINS]; /* by their numbers */
     bool is_per_batch;                                 /* each kernel takes one batch */
-    pthread_t copier;
-    struct wharf_work_mover *mover; /* NULL: kernels write all outputs themselves */
 
     pthread_mutex_t lock; /* guards the members below, which all threads use */
     pthread_cond_t changed;
-    bool wants_park;    /* no kernel may run, nor any copy */
+    bool wants_park;    /* no kernel may run */
     unsigned n_parked;  /* threads that comply */
     unsigned n_threads; /* of all that have to */
 };
@@ -65,7 +61,7 @@ _Noreturn void wharf_worker_fail(int status, int error, const char *what, const 
 
 /* ---- worker_run.c -------------------------------------------------------------------------- */
 
-/* Starts the threads that start kernels and, if there is a mover, the one that copies. */
+/* Starts the threads that start kernels. */
 void wharf_worker_run(struct wharf_worker *worker);
 
 /* Waits until no kernel runs; none starts until wharf_worker_go_on. */

@@ -166,24 +166,6 @@ static void make_large(struct wharf_worker *worker, struct wharf_worker_ready *r
     ret_ready->n_large = WHARF_WORKER_MOST_LARGE;
 }
 
-/* Device memory where kernels leave outputs for the copy engine. */
-static void make_staging(struct wharf_worker *worker, struct wharf_worker_ready *ret_ready)
-{
-    const struct wharf_worker_setup *setup = &worker->setup;
-    uint64_t address;
-
-    if (setup->staging_nbytes == 0)
-        return;
-    int r = wharf_work_mover_new(worker->ops, worker->main.epoch, worker->queue_memory.address,
-                                 setup->n_entries, &worker->mover);
-    if (r == 0)
-        r = worker->ops->alloc(worker->main.epoch, setup->staging_nbytes, &address);
-    if (r < 0)
-        wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -r, "making memory for the copy engine",
-                          worker->ops->error_text());
-    ret_ready->staging = address;
-}
-
 static void describe(const struct wharf_worker *worker, struct wharf_worker_ready *ret_ready)
 {
     struct wharf_epoch_info info;
@@ -216,7 +198,6 @@ static void begin(struct wharf_worker *worker, const struct wharf_worker_message
     prctl(PR_SET_DUMPABLE, 0);
     describe(worker, &ready.ready);
     worker->is_per_batch = ready.ready.per_batch != 0;
-    make_staging(worker, &ready.ready);
     make_large(worker, &ready.ready);
     wharf_worker_run(worker);
     wharf_worker_say(&ready);

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -87,11 +86,9 @@ static void run_kernel(struct wharf_worker_kernels *kernels)
     const struct wharf_worker *worker = kernels->worker;
     uint64_t begun_ns = wharf_now_ns();
 
-    __atomic_store_n(&kernels->has_one, true, __ATOMIC_SEQ_CST);
     int r = worker->ops->start(kernels->epoch);
     if (r == 0)
         r = worker->ops->wait(kernels->epoch);
-    __atomic_store_n(&kernels->has_one, false, __ATOMIC_SEQ_CST);
     if (r < 0)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -r, "running the kernel",
                           worker->ops->error_text());
@@ -138,48 +135,6 @@ static void *run(void *data)
     return NULL;
 }
 
-/* The pause between two polls of waiting outputs and running copies. */
-static const struct timespec short_sleep = {.tv_nsec = 10000};
-/* Polls after the last output, a short sleep apart: after a kernel's state says that it has left,
- * its last warps report outputs for some microseconds. */
-#define LOOKS_AT_LAST 100
-
-/* Outputs arrive while a kernel runs, and for a short time after it has left. */
-static void *copy(void *data)
-{
-    struct wharf_worker *worker = data;
-    const struct wharf_work_queue *queue = &worker->main.queue;
-    unsigned n_looks = 0;
-
-    /* Otherwise such short sleeps take 50 us. */
-    prctl(PR_SET_TIMERSLACK, 1000);
-    for (;;) {
-        uint32_t tail = __atomic_load_n(&queue->core->tail, __ATOMIC_ACQUIRE);
-        /* In this order: a kernel takes items after it has started, and when it is gone, all its
-         * outputs are reported.  Its state says that it has left before its last warp has reported
-         * its output. */
-        bool is_pending = wharf_work_pending(queue) != 0;
-        bool may_come = __atomic_load_n(&worker->main.has_one, __ATOMIC_SEQ_CST);
-        int busy = wharf_work_mover_step(worker->mover, NULL);
-        if (busy < 0)
-            wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -busy, "copying outputs",
-                              worker->ops->error_text());
-        /* The next kernel will take items that none has taken; it may not have started yet, and
-         * nobody reports its start. */
-        if (busy || may_come || (is_pending && !wants_park(worker)))
-            n_looks = 0;
-        else
-            n_looks++;
-        if (n_looks < LOOKS_AT_LAST)
-            nanosleep(&short_sleep, NULL);
-        else if (wants_park(worker))
-            stay_parked(worker);
-        else
-            sleep_on(queue, tail);
-    }
-    return NULL;
-}
-
 static void start_thread(pthread_t *thread, void *(*work)(void *), void *data, const char *name)
 {
     int r = pthread_create(thread, NULL, work, data);
@@ -192,12 +147,10 @@ static void start_thread(pthread_t *thread, void *(*work)(void *), void *data, c
 void wharf_worker_run(struct wharf_worker *worker)
 {
     worker->main.least_stay_ns = worker->main.stay_ns = worker->setup.stay_ns;
-    worker->n_threads = 1 + (worker->large.epoch != NULL) + (worker->mover != NULL);
+    worker->n_threads = 1 + (worker->large.epoch != NULL);
     start_thread(&worker->main.runner, run, &worker->main, "wharf-kernels");
     if (worker->large.epoch)
         start_thread(&worker->large.runner, run, &worker->large, "wharf-large");
-    if (worker->mover)
-        start_thread(&worker->copier, copy, worker, "wharf-copies");
 }
 
 static void set_park(const struct wharf_worker *worker, int park)

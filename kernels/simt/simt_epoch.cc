@@ -62,7 +62,6 @@ struct wharf_epoch {
     bool closing;
 
     uint64_t left_ns; /* when all warps were last seen to have left */
-    uint64_t n_move_calls;
 };
 
 namespace
@@ -389,20 +388,6 @@ int simt_start(wharf_epoch *epoch)
     return 0;
 }
 
-int simt_move(wharf_epoch *epoch, const wharf_epoch_move *moves, uint32_t n_moves)
-{
-    for (uint32_t i = 0; i < n_moves; i++)
-        memcpy(moves[i].to, reinterpret_cast<const void *>(moves[i].from), moves[i].nbytes);
-    epoch->n_move_calls++;
-    return 0;
-}
-
-int simt_moved(wharf_epoch *epoch, uint64_t *ret_n_calls)
-{
-    *ret_n_calls = epoch->n_move_calls;
-    return 0;
-}
-
 void simt_set_stay(wharf_epoch *epoch, uint32_t stay_us)
 {
     epoch->params.stay_ns = stay_us * 1000;
@@ -411,8 +396,7 @@ void simt_set_stay(wharf_epoch *epoch, uint32_t stay_us)
 } // namespace
 
 const struct wharf_epoch_ops wharf_simt_epoch = {
-    "simt",          simt_find_device, simt_count_devices, simt_open,       simt_close,
-    simt_error_text, simt_info,        simt_map_host,      simt_unmap_host, simt_alloc,
-    simt_free,       simt_import,      simt_unimport,      simt_add_model,  simt_remove_model,
-    simt_start,      simt_wait,        simt_move,          simt_moved,      simt_set_stay,
+    "simt",        simt_find_device, simt_count_devices, simt_open,  simt_close, simt_error_text,
+    simt_info,     simt_map_host,    simt_unmap_host,    simt_alloc, simt_free,  simt_import,
+    simt_unimport, simt_add_model,   simt_remove_model,  simt_start, simt_wait,  simt_set_stay,
 };

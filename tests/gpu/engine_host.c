@@ -61,9 +61,7 @@ static int host_open(const struct wharf_epoch_config *config, struct wharf_epoch
     }
     epoch->config = *config;
     epoch->queue = wharf_work_queue_at(config->queue, config->n_entries);
-    /* A poster of moved outputs, with the other ring: they are of the same kind. */
     wharf_work_poster_init(&epoch->done, config->queue, config->n_entries);
-    epoch->done.queue.moved = epoch->queue.done;
     *ret_epoch = epoch;
     return 0;
 }
@@ -93,7 +91,7 @@ static int host_unmap(struct wharf_epoch *epoch, void *at, size_t nbytes)
     return 0;
 }
 
-/* There is no memory of the device where outputs could wait for a copy engine. */
+/* There is no memory of the device, which large chunks would need. */
 static int host_alloc(struct wharf_epoch *epoch, size_t nbytes, uint64_t *ret_address)
 {
     (void)epoch, (void)nbytes, (void)ret_address;

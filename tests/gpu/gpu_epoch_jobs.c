@@ -45,7 +45,7 @@ void gpu_epoch_must(const struct gpu_epoch *e, const char *what, int rc)
 const char *gpu_epoch_facts(const struct gpu_epoch *e)
 {
     static char facts[600];
-    static const char *const outputs[] = {"host", "device", "staging"};
+    static const char *const outputs[] = {"host", "device"};
     snprintf(
         facts, sizeof(facts),
         "\"engine\":\"%s\",\"device\":\"%s\",\"warps\":%u,\"warps_per_sm\":%u,"
@@ -109,7 +109,6 @@ static struct wharf_work_item item_of(const struct gpu_epoch *e, const struct gp
     return (struct wharf_work_item){
         .src = src,
         .dst = to_device ? on_device : (uintptr_t)jobs->out + i * jobs->stride,
-        .staging = e->output == WHARF_WORK_TO_STAGING ? on_device : 0,
         .src_nbytes = (uint32_t)packed->nbytes,
         .dst_nbytes = (uint32_t)gpu_chunk_nbytes(source),
         .codec = (uint16_t)source->codec_number,

@@ -44,10 +44,8 @@ static const char help[] =
     "\n"
     "  --engine simt     the SIMT layer in the GPU's place: tries the program out, times\n"
     "                    nothing\n"
-    "  --output WORDS    who writes the output where: the kernel to the host's memory (host,\n"
-    "                    the default), the kernel to its own (device), or that and the copy\n"
-    "                    engine from there (staging); several with commas, one after the\n"
-    "                    other\n"
+    "  --output WORDS    where the kernel writes the output: to the host's memory (host, the\n"
+    "                    default), to its own (device), or to both, one after the other\n"
     "  --depth N,N...    items under way (4096), of floods several numbers one after the\n"
     "                    other\n"
     "  --per-batch       a kernel for each batch instead of one that stays\n"
@@ -64,7 +62,7 @@ static const char help[] =
     "destination.  Prints one JSON object for each measurement; ends with 1 if any output was\n"
     "wrong.\n";
 
-enum { MAX_RUNS = 1000, N_OUTPUTS = 3, MAX_DEPTHS = 8 };
+enum { MAX_RUNS = 1000, N_OUTPUTS = 2, MAX_DEPTHS = 8 };
 #define TENANT_SECONDS 2.0
 #define TENANT_JOBS_PER_SECOND 1000
 
@@ -212,7 +210,7 @@ struct options {
 /* A bit for each enum wharf_work_output that is named. */
 static uint32_t outputs_named(const char *words)
 {
-    static const char *const names[] = {"host", "device", "staging"};
+    static const char *const names[] = {"host", "device"};
     uint32_t outputs = 0;
     for (uint32_t i = 0; i < N_OUTPUTS; i++)
         outputs |= (uint32_t)(strstr(words, names[i]) != NULL) << i;

@@ -29,7 +29,7 @@ static struct wharf_work_completion round_trip(struct gpu_epoch *e,
     double start = gpu_now_us();
     test_epoch_submit(&e->t, item);
     test_epoch_publish(&e->t);
-    if (e->t.idle_mover)
+    if (e->t.naps)
         completion = test_epoch_await(&e->t);
     else
         while (!test_epoch_reap(&e->t, &completion))

@@ -47,7 +47,7 @@ static void submit_parts(struct gpu_epoch *e, const struct whole *whole, uint32_
 static struct wharf_work_completion await_one(struct gpu_epoch *e)
 {
     struct wharf_work_completion completion;
-    if (e->t.idle_mover)
+    if (e->t.naps)
         return test_epoch_await(&e->t);
     while (!test_epoch_reap(&e->t, &completion))
         ;

@@ -163,6 +163,13 @@ test_start_and_check_agree_about_folders_of_sockets() {
     check 0
 }
 
+test_settings_that_are_gone_are_warnings() {
+    printf '[gpu]\noutput = copy\nstaging = 1M\nshare = 50\n' > conf
+    check 0
+    expect_text "wharfd: warning: conf:2: [gpu] output has no effect: a GPU's kernel writes all outputs itself; delete the line
+wharfd: warning: conf:3: [gpu] staging has no effect: a GPU's kernel writes all outputs itself; delete the line" "$(cat said)"
+}
+
 # A program that asks for nothing was refused by the daemon, of which the check said nothing.
 test_few_jobs_are_a_warning_and_enough_for_one_program() {
     printf '[quota]\nmax_jobs = 100\n[tenant uid:1]\nweight = 5\n' > conf

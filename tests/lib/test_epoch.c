@@ -74,22 +74,6 @@ static void *starter_main(void *argument)
     }
 }
 
-static void *mover_main(void *argument)
-{
-    struct test_epoch *t = argument;
-    struct wharf_work_mover *mover;
-    must(t, "mover",
-         wharf_work_mover_new(t->ops, t->epoch, t->config.queue, t->config.n_entries, &mover));
-    while (!__atomic_load_n(&t->stopping, __ATOMIC_ACQUIRE)) {
-        int r = wharf_work_mover_step(mover, NULL);
-        must(t, "move", r);
-        if (r == 0 && t->idle_mover)
-            nap();
-    }
-    wharf_work_mover_free(mover);
-    return NULL;
-}
-
 /* ---- making it ------------------------------------------------------------------------------ */
 
 static size_t mapping_nbytes(const struct test_epoch *t)
@@ -104,7 +88,7 @@ void test_epoch_open(struct test_epoch *t, const struct wharf_epoch_ops *ops,
     memset(t, 0, sizeof(*t));
     t->ops = ops;
     t->config = *config;
-    t->idle_mover = strcmp(ops->name, "simt") == 0;
+    t->naps = strcmp(ops->name, "simt") == 0;
     t->config.queue =
         mmap(NULL, mapping_nbytes(t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     t->places = calloc(config->n_entries, sizeof(*t->places));
@@ -113,11 +97,9 @@ void test_epoch_open(struct test_epoch *t, const struct wharf_epoch_ops *ops,
     t->queue = wharf_work_queue_at(t->config.queue, config->n_entries);
     wharf_work_submitter_init(&t->submitter, t->config.queue, config->n_entries);
     wharf_work_reaper_init(&t->done, t->queue.done, config->n_entries);
-    wharf_work_reaper_init(&t->moved, t->queue.moved, config->n_entries);
     must(t, "open", ops->open(&t->config, &t->epoch));
     t->wake_fd = eventfd(0, EFD_CLOEXEC);
-    if (t->wake_fd < 0 || pthread_create(&t->starter, NULL, starter_main, t) ||
-        pthread_create(&t->mover, NULL, mover_main, t))
+    if (t->wake_fd < 0 || pthread_create(&t->starter, NULL, starter_main, t))
         die("threads", strerror(errno));
 }
 
@@ -127,7 +109,6 @@ void test_epoch_close(struct test_epoch *t)
     __atomic_store_n(&t->stopping, true, __ATOMIC_RELEASE);
     wake(t);
     pthread_join(t->starter, NULL);
-    pthread_join(t->mover, NULL);
     t->ops->close(t->epoch);
     close(t->wake_fd);
     free(t->places);
@@ -186,7 +167,7 @@ bool test_epoch_cancel(struct test_epoch *t, uint32_t index)
 
 bool test_epoch_reap(struct test_epoch *t, struct wharf_work_completion *ret_completion)
 {
-    if (!wharf_work_reap(&t->done, ret_completion) && !wharf_work_reap(&t->moved, ret_completion))
+    if (!wharf_work_reap(&t->done, ret_completion))
         return false;
     struct test_epoch_place *p = place(t, ret_completion->item);
     if (!p->busy || !wharf_work_completion_good(ret_completion, &p->item, p->index))
@@ -203,7 +184,7 @@ struct wharf_work_completion test_epoch_await(struct test_epoch *t)
     while (!test_epoch_reap(t, &completion)) {
         if (wharf_now_ns() > until)
             die("await", "no completion in a hundred seconds");
-        if (t->idle_mover)
+        if (t->naps)
             nap();
     }
     return completion;

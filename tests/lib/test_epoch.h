@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_epoch.h: a core and a worker around an epoch engine, in one process: the calling thread is
- * the core, one thread starts kernels and waits for them, one moves outputs.
+ * the core and one thread starts kernels and waits for them.
  *
  * Functions end the program with a message when something fails that no test is about.
  */
@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 #include "kernels/epoch.h"
-#include "kernels/work_mover.h"
 #include "kernels/work_queue_ops.h"
 
 /* The core's own note of an item under way. */
@@ -31,16 +30,16 @@ struct test_epoch {
     struct wharf_work_queue queue;
     /* The core. */
     struct wharf_work_submitter submitter;
-    struct wharf_work_reaper done, moved;
+    struct wharf_work_reaper done;
     struct test_epoch_place *places;
     uint32_t n_under_way;
     uint32_t n_attempts;
     uint64_t n_wakes;
     /* The worker. */
-    pthread_t starter, mover;
+    pthread_t starter;
     int wake_fd;
     bool stopping;      /* atomic */
-    bool idle_mover;    /* sleeps between its looks: where processors are few */
+    bool naps;          /* sleeps between its looks: where processors are few */
     uint64_t n_started; /* kernels, atomic */
     uint64_t n_left;    /* likewise, that have left */
 };

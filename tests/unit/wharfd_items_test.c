@@ -337,8 +337,6 @@ Test(wharfd_items, end_of_a_large_chunk_clears_no_suspect, .init = set_up, .fini
     wharf_work_poster_init(
         &kernel, wharf_worker_large_queue(backends[0]->queue.address, WHARF_GPU_N_ENTRIES),
         WHARF_WORKER_LARGE_ENTRIES);
-    /* Nothing is moved to where it belongs by another thread. */
-    kernel.queue.moved = kernel.queue.done;
     core.fleet.gpus_up = 1;
     tenant.gpu_trust.n_alone = 3;
     wharf_place_push(&core, make_job(1), false);
