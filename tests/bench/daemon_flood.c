@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * daemon_flood.c: many clients at once.
+ *
+ * Forked processes that all count into one page, each with 16 chunks in flight: throughput and
+ * fairness on the CPU, beside threads of this process, where the load has to cost next to nothing.
+ * share_client.c times calls and has peers; gpu_daemon_flood.c asks where chunks wait.
  */
 #include <pthread.h>
 #include <signal.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * share_client.c: one of several processes that decode at the same time, for share-run.
+ *
+ * A program of its own, since the peers that it stands beside are: each has a context on the GPU,
+ * or none.  It times each call, at a given rate if need be, which daemon_flood.c does not.
  */
 #include <errno.h>
 #include <fcntl.h>

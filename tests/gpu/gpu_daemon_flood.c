@@ -3,6 +3,9 @@
  * gpu_daemon_flood.c: what one and several clients get of the daemon when they have many chunks of
  * a file in flight all the time; where those wait; what that costs of processors; why they were
  * placed as they were.
+ *
+ * Threads of the process that started the daemon, with its statistics and its processors' time at
+ * hand, and with a worker that only plays a GPU where there is none; share_client.c has neither.
  */
 #include <pthread.h>
 #include <stdatomic.h>
