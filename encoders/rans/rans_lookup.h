@@ -10,6 +10,17 @@
 /* TARGET, which the form defines, names its instructions. */
 #define LANES_INLINE static inline TARGET __attribute__((always_inline))
 
+/*
+ * For what each kind of model has code of its own.  Under sanitizers, where a minute goes into
+ * compiling that, all kinds share it: the same statements, which ask as they run what is constant
+ * elsewhere.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LANES_OF_EACH_KIND static TARGET __attribute__((noinline))
+#else
+#define LANES_OF_EACH_KIND LANES_INLINE
+#endif
+
 /* Constants wherever a form uses them, so that the compiler makes code for each. */
 struct lookup {
     bool is_packed;         /* in the job's packed table */

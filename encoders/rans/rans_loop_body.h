@@ -62,8 +62,8 @@ static uint32_t free_groups(const struct wharf_rans_walk *walk, uint32_t end_gro
 
 /* n_groups of n segments (a constant) by turns; whether all slots were somebody's and the asker
  * lets them go on. */
-LANES_INLINE bool run_free(const struct wharf_rans_loop_job *job, struct lookup lookup,
-                           struct segment *segments, unsigned n, uint32_t n_groups)
+LANES_OF_EACH_KIND bool run_free(const struct wharf_rans_loop_job *job, struct lookup lookup,
+                                 struct segment *segments, unsigned n, uint32_t n_groups)
 {
     /* Of its own: else each store of symbols, which could be to any memory, would have what is in
      * the job read again. */
@@ -136,8 +136,8 @@ LANES_INLINE void take_exactly(struct wharf_rans_walk *walk, struct lanes *lanes
 }
 
 /* A group of 32 symbols near the words' beginning, or in a window. */
-LANES_INLINE bool run_exact_group(const struct wharf_rans_loop_job *job, struct lookup lookup,
-                                  struct wharf_rans_walk *walk)
+LANES_OF_EACH_KIND bool run_exact_group(const struct wharf_rans_loop_job *job, struct lookup lookup,
+                                        struct wharf_rans_walk *walk)
 {
     bool in_window = walk->has_split && walk->group >= walk->split.first_group;
     const struct view view = view_of(job);
@@ -211,8 +211,8 @@ LANES_INLINE bool run_together(const struct wharf_rans_loop_job *job, struct loo
 
 /* A group of the window that a segment begins with: what coders deliver that have not begun yet is
  * overwritten by the segment before, whose window it is. */
-LANES_INLINE bool join_group(const struct wharf_rans_loop_job *job, struct lookup lookup,
-                             struct wharf_rans_walk *walk)
+LANES_OF_EACH_KIND bool join_group(const struct wharf_rans_loop_job *job, struct lookup lookup,
+                                   struct wharf_rans_walk *walk)
 {
     const struct wharf_rans_split *split = &walk->split;
     const struct view view = view_of(job);
@@ -287,7 +287,7 @@ static void find_beginnings(const struct wharf_rans_task *task,
 
 /* ---- the whole body, or a part ---------------------------------------------------------- */
 
-LANES_INLINE bool run_all(const struct wharf_rans_loop_job *job, struct lookup lookup)
+LANES_OF_EACH_KIND bool run_all(const struct wharf_rans_loop_job *job, struct lookup lookup)
 {
     unsigned n = n_splits_of(&job->task) >= N_WALKS ? N_WALKS : 1;
     struct wharf_rans_cursor cursors[N_WALKS];
