@@ -29,14 +29,12 @@
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/disposable/disposable.h"
 
-#define NO_FILE UINT32_MAX
-
 /* While so many processes hang in files of a tenant, it registers no more files. */
 #define MOST_HUNG 2
 
 /* A file that was sent on, or is about to be. */
 struct taking {
-    uint32_t file; /* NO_FILE: none is */
+    uint32_t file; /* WHARF_FILE_NONE: none is */
     bool is_asked; /* the request waits for what follows */
     uint32_t id;   /* of the request */
     uint32_t region;
@@ -57,7 +55,9 @@ struct wharf_file_process {
     struct wharf_source source;          /* its socket, which is the session's file_io's */
     struct wharf_source exit_source;     /* its pidfd */
     struct taking taking;
-    bool is_used[WHARF_FILE_MOST]; /* numbers of files, until they are closed */
+    /* By place: the number of the last file there; and whether that is not closed. */
+    uint32_t files[WHARF_FILE_MOST];
+    bool is_used[WHARF_FILE_MOST];
 };
 
 /* ---- the process --------------------------------------------------------------------------- */
@@ -175,8 +175,10 @@ static int start(struct wharf_connection *connection)
     process->server = server;
     process->tenant = connection->tenant;
     process->use = use;
-    process->taking.file = NO_FILE;
+    process->taking.file = WHARF_FILE_NONE;
     process->source.fd = process->exit_source.fd = -1;
+    for (uint32_t place = 0; place < WHARF_FILE_MOST; place++)
+        process->files[place] = wharf_file_number(place, 0);
     wharf_list_append(&server->file_processes, &process->link);
     wharf_core_enter(&server->core);
     wharf_tenant_ref(process->tenant);
@@ -196,12 +198,19 @@ static int start(struct wharf_connection *connection)
 
 /* ---- before the filter ----------------------------------------------------------------------- */
 
-static uint32_t free_number(const struct wharf_file_process *process)
+/* The number of a new file. */
+static uint32_t new_file(struct wharf_file_process *process)
 {
-    for (uint32_t file = 0; file < WHARF_FILE_MOST; file++)
-        if (!process->is_used[file])
-            return file;
-    return NO_FILE;
+    for (uint32_t place = 0; place < WHARF_FILE_MOST; place++) {
+        if (process->is_used[place])
+            continue;
+        process->is_used[place] = true;
+        process->files[place] += WHARF_FILE_MOST;
+        if (process->files[place] == WHARF_FILE_NONE)
+            process->files[place] += WHARF_FILE_MOST;
+        return process->files[place];
+    }
+    return WHARF_FILE_NONE;
 }
 
 /* 0 or -errno. */
@@ -214,11 +223,8 @@ static int prepare(struct wharf_connection *connection)
     if (r < 0)
         return r;
     struct taking *taking = &connection->files->taking;
-    *taking = (struct taking){.file = free_number(connection->files)};
-    if (taking->file == NO_FILE)
-        return -ENOSPC;
-    connection->files->is_used[taking->file] = true;
-    return 0;
+    *taking = (struct taking){.file = new_file(connection->files)};
+    return taking->file == WHARF_FILE_NONE ? -ENOSPC : 0;
 }
 
 void wharf_files_prepare(struct wharf_connection *connection, const Wharf__Request *request)
@@ -236,7 +242,7 @@ void wharf_files_prepare(struct wharf_connection *connection, const Wharf__Reque
 
 bool wharf_files_are_ready(const struct wharf_connection *connection)
 {
-    return connection->files && connection->files->taking.file != NO_FILE;
+    return connection->files && connection->files->taking.file != WHARF_FILE_NONE;
 }
 
 int wharf_files_socket(const struct wharf_connection *connection, uint32_t *ret_file)
@@ -296,9 +302,9 @@ static void close_file(struct wharf_file_process *process, uint32_t file)
 /* The number is free when the process has closed the file, if it has any. */
 static void forgo(struct wharf_file_process *process)
 {
-    if (process->taking.file != NO_FILE)
+    if (process->taking.file != WHARF_FILE_NONE)
         close_file(process, process->taking.file);
-    process->taking.file = NO_FILE;
+    process->taking.file = WHARF_FILE_NONE;
 }
 
 void wharf_files_forgo(struct wharf_connection *connection)
@@ -342,7 +348,7 @@ static void finish(struct wharf_file_process *process)
         wharf_request_refuse(connection, taking.id, -r, "region %u: %s", (unsigned)taking.region,
                              text ? text : error_text(r));
     } else {
-        process->taking.file = NO_FILE;
+        process->taking.file = WHARF_FILE_NONE;
         wharf_request_done(connection, taking.id);
     }
     wharf_connection_release_import(connection);
@@ -385,10 +391,11 @@ static void take_answer(struct wharf_file_process *process, const struct wharf_f
 {
     struct taking *taking = &process->taking;
 
-    if (answer->file >= WHARF_FILE_MOST)
-        return;
+    uint32_t place = wharf_file_place(answer->file);
+
     if (answer->op == WHARF_FILE_CLOSE) {
-        process->is_used[answer->file] = false;
+        if (answer->file == process->files[place])
+            process->is_used[place] = false;
         return;
     }
     if (answer->file != taking->file || taking->has_answer)

@@ -14,11 +14,15 @@
  *     is_done = 0, then the packet  -->  reads the file into the buffer, or writes from there
  *     looks at error and nbytes     <--  error, nbytes, then is_done = 1 with release; FUTEX_WAKE
  *
- * TAKE and CLOSE are answered by packets, struct wharf_file_answer.
+ * TAKE and CLOSE are answered by packets, struct wharf_file_answer.  A client's mistake can make
+ * the core close a file while a thread still takes it, since taking can hang.  So each file has a
+ * number: a place, and the turn in which the place is used.  A file whose turn is over when it is
+ * taken is closed, and nothing is read or written by the number of another turn.
  */
 #ifndef WHARF_DAEMON_CORE_FILE_PROTOCOL_H
 #define WHARF_DAEMON_CORE_FILE_PROTOCOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +30,8 @@
 #define WHARF_FILE_MOST_SLOTS 32u
 /* Files of one session. */
 #define WHARF_FILE_MOST 1024u
+/* No file's number: turns begin with 1. */
+#define WHARF_FILE_NONE 0u
 
 enum wharf_file_op {
     WHARF_FILE_BEGIN, /* the first request, with the memory's descriptor */
@@ -37,7 +43,7 @@ enum wharf_file_op {
 
 struct wharf_file_request {
     uint32_t op;
-    uint32_t file;   /* below WHARF_FILE_MOST */
+    uint32_t file;   /* wharf_file_number */
     uint32_t slot;   /* of READ and WRITE; of BEGIN: the number of slots */
     uint32_t nbytes; /* of READ and WRITE; of TAKE: whether the client wants to write */
     uint64_t offset; /* in the file */
@@ -56,6 +62,20 @@ struct wharf_file_slot {
     uint32_t nbytes;  /* bytes read or written */
     uint32_t reserved[13];
 };
+
+static inline uint32_t wharf_file_number(uint32_t place, uint32_t turn)
+{
+    return turn * WHARF_FILE_MOST + place;
+}
+static inline uint32_t wharf_file_place(uint32_t file)
+{
+    return file % WHARF_FILE_MOST;
+}
+/* For two files in one place: whether the turn of `file` comes after the other's.  Turns wrap. */
+static inline bool wharf_file_is_later(uint32_t file, uint32_t other)
+{
+    return (int32_t)(file - other) > 0;
+}
 
 /* The offset of the buffers, and the size of the whole memory. */
 static inline size_t wharf_file_heads_nbytes(uint32_t n_slots)

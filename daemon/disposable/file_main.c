@@ -37,7 +37,9 @@ struct files {
     uint32_t n_slots;
     struct wharf_file_slot *slots;
     uint8_t *buffers;
-    int fds[WHARF_FILE_MOST]; /* 1 and the descriptor; 0: none */
+    /* By place: the number of the last file there, and below it 1 and its descriptor; 0: it is
+     * closed. */
+    uint64_t open[WHARF_FILE_MOST];
 };
 
 /* ---- requests ------------------------------------------------------------------------------ */
@@ -51,16 +53,41 @@ static void answer(const struct files *files, const struct wharf_file_answer *an
     } while (n < 0 && errno == EINTR);
 }
 
+/* Puts what is open into the file's place, unless its turn is over.  What was there is in *ret_old.
+ */
+static bool put(struct files *files, uint32_t file, int fd, uint64_t *ret_old)
+{
+    uint64_t *word = &files->open[wharf_file_place(file)];
+    uint64_t old = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    bool is_close = fd < 0, is_turn;
+
+    do {
+        uint32_t last = (uint32_t)(old >> 32);
+        is_turn = wharf_file_is_later(file, last) || (is_close && file == last);
+    } while (is_turn &&
+             !__atomic_compare_exchange_n(word, &old, (uint64_t)file << 32 | (uint32_t)(fd + 1),
+                                          false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    *ret_old = old;
+    return is_turn;
+}
+
+/* -1: it is closed, or its turn has not come or is over. */
+static int descriptor_of(const struct files *files, uint32_t file)
+{
+    uint64_t word = __atomic_load_n(&files->open[wharf_file_place(file)], __ATOMIC_ACQUIRE);
+
+    return (uint32_t)(word >> 32) == file ? (int)(uint32_t)word - 1 : -1;
+}
+
 static void take(struct files *files, const struct wharf_file_request *request, int fd)
 {
     struct wharf_file_answer result = {.op = WHARF_FILE_TAKE, .file = request->file};
     bool write_only = false;
+    uint64_t old;
 
     result.error = fd < 0 ? -EBADF : wharf_file_check(fd, request->nbytes != 0, &write_only);
     result.write_only = write_only;
-    if (result.error == 0)
-        __atomic_store_n(&files->fds[request->file], fd + 1, __ATOMIC_RELEASE);
-    else if (fd >= 0)
+    if (fd >= 0 && (result.error || !put(files, request->file, fd, &old)))
         close(fd);
     answer(files, &result);
 }
@@ -68,17 +95,18 @@ static void take(struct files *files, const struct wharf_file_request *request, 
 static void drop(struct files *files, const struct wharf_file_request *request)
 {
     struct wharf_file_answer result = {.op = WHARF_FILE_CLOSE, .file = request->file};
-    int fd = __atomic_exchange_n(&files->fds[request->file], 0, __ATOMIC_RELAXED) - 1;
+    uint64_t old;
 
-    if (fd >= 0)
-        close(fd);
+    if (put(files, request->file, -1, &old) && (uint32_t)(old >> 32) == request->file &&
+        (uint32_t)old)
+        close((int)(uint32_t)old - 1);
     answer(files, &result);
 }
 
 /* Until all is read or written, at the end of the file, or with an error. */
 static void pass(struct files *files, const struct wharf_file_request *request)
 {
-    int fd = __atomic_load_n(&files->fds[request->file], __ATOMIC_ACQUIRE) - 1;
+    int fd = descriptor_of(files, request->file);
     struct wharf_file_slot *slot = &files->slots[request->slot];
     uint8_t *buffer = files->buffers + request->slot * WHARF_FILE_SLOT_NBYTES;
     bool is_write = request->op == WHARF_FILE_WRITE;
@@ -131,8 +159,6 @@ static void *serve(void *context)
     int fd;
 
     while (receive(files->core, &request, &fd)) {
-        if (request.file >= WHARF_FILE_MOST)
-            break;
         if (request.op == WHARF_FILE_TAKE)
             take(files, &request, fd);
         else if (request.op == WHARF_FILE_CLOSE)

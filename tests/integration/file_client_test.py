@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -658,6 +659,116 @@ def late_files(mount):
     refused('EBUSY', register, session, new_file(TEXT))
     session.close()
     equal(job_of_another_user(stored(src_nbytes=90, dst_offset=4096, dst_nbytes=90)), 0)
+
+
+def descriptors(process):
+    return os.listdir(f'/proc/{process}/fd')
+
+
+def file_that_is_given_up(mount):
+    session = client()
+    register(session, new_file(TEXT))
+    [process] = io_processes()
+    before = len(descriptors(process))
+    fd = mount.open('stat-hang')
+    # Refused at once, while the process looks at it.
+    refused('EINVAL', register, session, fd, region=SPARSE, nbytes=0)
+    os.close(fd)
+    mount.await_hanging(1)
+    # Meanwhile others are taken, in its place too.
+    for _ in range(20):
+        register(session, new_file(TEXT), region=SPARSE)
+        session.unregister(SPARSE)
+    register(session, new_file(TEXT), region=SPARSE)
+    mount.release()
+    wait_until(lambda: len(descriptors(process)) == before + 1, 'the file that was given up stays open')
+    for region in FILE, SPARSE:
+        session.arena.write(0, bytes(90))
+        expect(session.run(**stored(src_region=region, src_nbytes=90, dst_nbytes=90)), 'ok')
+        equal(session.arena.read(0, 90), TEXT[:90])
+    equal(io_processes(), [process])
+    session.close()
+
+
+def test_file_that_is_given_up_while_it_is_looked_at_is_closed():
+    """Its descriptor had stayed open, in the place of a file that came later."""
+    with_fuse(file_that_is_given_up)
+
+
+def killed_write(mount):
+    """A write that its server has and has not answered: nobody knows what becomes of it."""
+    session = client(n_entries=64)
+    session.arena.write(0, TEXT[:90])
+    fd = mount.open('write-hang')
+    register(session, fd)
+    plain = new_file()
+    register(session, plain, region=SPARSE)
+    session.submit(**stored(user_data=7, src_nbytes=90, dst_region=FILE, dst_nbytes=90))
+    mount.await_hanging(1)
+    for i in range(10):
+        session.submit(**stored(user_data=20 + i, src_nbytes=90, dst_region=SPARSE, dst_offset=100 * i,
+                                dst_nbytes=90))
+    [process] = io_processes()
+    os.kill(process, signal.SIGKILL)
+    equal(lost(session), errno.ESHUTDOWN)
+    done = session.come_back()
+    done += session.wait(11 - len(done))
+    equal(sorted(c['user_data'] for c in done), [7, *range(20, 30)])
+    for completion in done:
+        if completion['user_data'] == 7:
+            expect(completion, 'file_error', 'file_abandoned', bit_offset=0)
+        elif completion['reason'] != wc.REASONS['file_abandoned']:
+            expect(completion, 'ok', out_nbytes=90)
+            equal(os.pread(plain.fileno(), 90, 100 * (completion['user_data'] - 20)), TEXT[:90])
+    mount.release()
+    wait_until(lambda: process not in io_processes(), 'the process for files lives on')
+    os.close(fd)
+    session.close()
+
+
+def test_killed_process_leaves_no_write_in_doubt_unsaid():
+    with_fuse(killed_write)
+
+
+def with_loop_device(test):
+    """With a file of 1 MiB as a block device."""
+    with tempfile.NamedTemporaryFile(dir=FOLDER) as file:
+        file.truncate(1 << 20)
+        try:
+            done = subprocess.run(['losetup', '--find', '--show', file.name], capture_output=True, text=True,
+                                  check=False)
+        except FileNotFoundError as error:
+            raise Skipped('there is no losetup') from error
+        device = done.stdout.strip()
+        if done.returncode or not os.access(device, os.R_OK | os.W_OK):
+            raise Skipped(f'no loop device: {done.stderr.strip()}')
+        try:
+            test(device)
+        finally:
+            subprocess.run(['losetup', '--detach', device], check=True)
+
+
+def block_device(device):
+    packed = deflated(TEXT)
+    fd = os.open(device, os.O_RDWR)
+    os.pwrite(fd, packed, 4096 + 77)
+    session = client(arena_nbytes=1 << 20)
+    register(session, fd)
+    expect(session.run(**job(src_region=FILE, src_offset=4096 + 77, src_nbytes=len(packed), dst_region=FILE,
+                             dst_offset=500001, dst_nbytes=len(TEXT))), 'ok', out_nbytes=len(TEXT))
+    equal(os.pread(fd, len(TEXT), 500001), TEXT)
+    # It ends as a file does, but nothing makes it longer.
+    end = 1 << 20
+    expect(session.run(**stored(src_region=FILE, src_offset=end - 40, src_nbytes=90, dst_nbytes=90)),
+           'file_error', 'file_short', bit_offset=8 * 40)
+    expect(session.run(**stored(src_nbytes=90, dst_region=FILE, dst_offset=end - 40, dst_nbytes=90)),
+           'file_error', failed_write('ENOSPC'), bit_offset=8 * 40)
+    session.close()
+    os.close(fd)
+
+
+def test_block_devices_are_files():
+    with_loop_device(block_device)
 
 
 def test_late_files_end_their_jobs_and_are_bounded():

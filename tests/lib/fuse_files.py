@@ -2,11 +2,13 @@
 """fuse_files.py: a file system whose files do what their names say.  Needs root and /dev/fuse.
 
     read-EIO      every read fails with that errno; likewise write-ENOSPC and so on
-    read-hang     no read is ever answered; write-hang, stat-hang, close-hang
+    read-hang     no read is ever answered; write-hang, close-hang; stat-hang, once it was opened
     read-half     a read gives half of what is asked for, then the file is over
     anything else its bytes are all zero, and what is written is forgotten
 
-`Mount(folder)` has the server in a process of its own until `end`, which lets go of what hangs.
+`Mount(folder)` has the server in a process of its own until `end`, which lets go of what hangs;
+`release` has all that hangs so far answered, as of a file that does not.  `await_hanging(n)` waits until
+n things hang, or have.
 Files have no pages in the cache: each read and write is asked of the server.
 """
 import ctypes
@@ -31,9 +33,21 @@ def attributes(node):
 
 
 class Server:
-    def __init__(self, device):
+    def __init__(self, device, report):
         self.device = device
         self.names = [None, '/']
+        self.opened = set()
+        self.hanging = []
+        self.report = report
+
+    def hang(self, unique, data=b''):
+        self.hanging.append((unique, data))
+        os.write(self.report, b'.')
+
+    def release(self, *_):
+        for unique, data in self.hanging:
+            self.answer(unique, data)
+        self.hanging = []
 
     def node(self, name):
         if name not in self.names:
@@ -49,6 +63,7 @@ class Server:
     def transfer(self, unique, what, name, size):
         how = name.removeprefix(f'{what}-') if name.startswith(f'{what}-') else ''
         if how == 'hang':
+            self.hang(unique, bytes(size) if what == 'read' else struct.pack('<II', size, 0))
             return
         if how == 'half':
             size //= 2
@@ -67,12 +82,15 @@ class Server:
             node = self.node(body.rstrip(b'\0').decode())
             self.answer(unique, struct.pack('<QQQQII', node, 0, 1000, 0, 0, 0) + attributes(node))
         elif opcode == GETATTR:
-            # The kernel asks for those of a file that is open, not of its path.
-            if name != 'stat-hang' or not struct.unpack_from('<I', body)[0] & 1:
-                self.answer(unique, struct.pack('<QII', 0, 0, 0) + attributes(node))
+            answer = struct.pack('<QII', 0, 0, 0) + attributes(node)
+            if name == 'stat-hang' and name in self.opened:
+                self.hang(unique, answer)
+            else:
+                self.answer(unique, answer)
         elif opcode == STATFS:
             self.answer(unique, struct.pack('<5Q10I', *[0] * 5, 4096, 255, 4096, *[0] * 7))
         elif opcode == OPEN:
+            self.opened.add(name)
             self.answer(unique, struct.pack('<QII', 1, FOPEN_DIRECT_IO, 0))
         elif opcode == READ:
             _, offset, size = struct.unpack_from('<QQI', body)
@@ -81,7 +99,9 @@ class Server:
         elif opcode == WRITE:
             self.transfer(unique, 'write', name, struct.unpack_from('<QQI', body)[2])
         elif opcode == FLUSH:
-            if name != 'close-hang':
+            if name == 'close-hang':
+                self.hang(unique)
+            else:
                 self.answer(unique)
         elif opcode == RELEASE:
             self.answer(unique)
@@ -106,13 +126,24 @@ class Mount:
         if libc.mount(b'wharf-test', folder.encode(), b'fuse', 0, options.encode()) < 0:
             os.close(device)
             raise OSError(ctypes.get_errno(), 'mount')
+        self.reports, report = os.pipe()
         self.server = os.fork()
         if self.server == 0:
             try:
-                Server(device).run()
+                server = Server(device, report)
+                signal.signal(signal.SIGUSR1, server.release)
+                server.run()
             finally:
                 os._exit(1)
         os.close(device)
+        os.close(report)
+
+    def release(self):
+        os.kill(self.server, signal.SIGUSR1)
+
+    def await_hanging(self, n):
+        for _ in range(n):
+            assert os.read(self.reports, 1) == b'.', 'the server has ended'
 
     def open(self, name, how=os.O_RDWR):
         return os.open(os.path.join(self.folder, name), how)
@@ -123,4 +154,5 @@ class Mount:
         os.kill(self.server, signal.SIGKILL)
         os.waitpid(self.server, 0)
         self.server = None
+        os.close(self.reports)
         libc.umount2(self.folder.encode(), MNT_DETACH)
