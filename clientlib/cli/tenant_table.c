@@ -71,6 +71,39 @@ static unsigned print_gpus(const struct wharf_cli_metrics *metrics)
     return n;
 }
 
+static const char *plural(double n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static const char *size_of(const struct wharf_cli_metrics *metrics, const char *family,
+                           char text[WHARF_CLI_SIZE_TEXT])
+{
+    double nbytes = value_of(metrics, family);
+
+    return wharf_cli_size_text(nbytes > 0 && nbytes < 1e19 ? (uint64_t)nbytes : 0, text);
+}
+
+/* A line, if clients have had any files.  Returns how many lines. */
+static unsigned print_files(const struct wharf_cli_metrics *metrics)
+{
+    double n_files = value_of(metrics, "wharf_files");
+    double n_processes = value_of(metrics, "wharf_file_processes");
+    double n_hung = value_of(metrics, "wharf_hung_files");
+    char in[WHARF_CLI_SIZE_TEXT], out[WHARF_CLI_SIZE_TEXT], hung[48] = "";
+
+    if (n_processes <= 0 && value_of(metrics, "wharf_file_input_bytes_total") <= 0 &&
+        value_of(metrics, "wharf_file_output_bytes_total") <= 0)
+        return 0;
+    if (n_hung > 0)
+        snprintf(hung, sizeof(hung), ", %.0f hung", n_hung);
+    printf("%-9s%.0f file%s of clients, %.0f process%s for them%s, %s read, %s written\n", "files",
+           n_files, plural(n_files), n_processes, n_processes == 1 ? "" : "es", hung,
+           size_of(metrics, "wharf_file_input_bytes_total", in),
+           size_of(metrics, "wharf_file_output_bytes_total", out));
+    return 1;
+}
+
 unsigned wharf_cli_daemon_summary_print(const struct wharf_cli_metrics *metrics,
                                         const struct wharf_info *info, const char *path)
 {
@@ -79,7 +112,7 @@ unsigned wharf_cli_daemon_summary_print(const struct wharf_cli_metrics *metrics,
     const char *io =
         about && about->n_samples ? wharf_cli_sample_label(about->samples, "io") : NULL;
     char job[WHARF_CLI_SIZE_TEXT];
-    unsigned n_gpus;
+    unsigned n_more;
 
     printf("%-9swharfd %s at %s, up ", "daemon", info->daemon_version, path);
     print_duration(value_of(metrics, "wharf_uptime_seconds"));
@@ -90,11 +123,12 @@ unsigned wharf_cli_daemon_summary_print(const struct wharf_cli_metrics *metrics,
            value_of(metrics, "wharf_workers_busy"), value_of(metrics, "wharf_workers"),
            value_of(metrics, "wharf_jobs_queued"),
            io && strcmp(io, "epoll") == 0 ? "; without io_uring" : "");
-    n_gpus = print_gpus(metrics);
+    n_more = print_gpus(metrics);
+    n_more += print_files(metrics);
     printf("%-9sa job of yours %s, a batch %llu chunks\n", "limits",
            wharf_cli_size_text(info->max_job_nbytes, job),
            (unsigned long long)info->max_batch_chunks);
-    return N_OTHER_LINES + n_gpus;
+    return N_OTHER_LINES + n_more;
 }
 
 /* ---- tenants ------------------------------------------------------------------------------- */

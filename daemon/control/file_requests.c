@@ -55,12 +55,19 @@ struct wharf_file_process {
     struct wharf_source source;          /* its socket, which is the session's file_io's */
     struct wharf_source exit_source;     /* its pidfd */
     struct taking taking;
+    uint32_t n_files; /* that are registered */
     /* By place: the number of the last file there; and whether that is not closed. */
     uint32_t files[WHARF_FILE_MOST];
     bool is_used[WHARF_FILE_MOST];
 };
 
 /* ---- the process --------------------------------------------------------------------------- */
+
+/* One of the tenant's numbers, modulo 2^32, of which others take copies. */
+static void count(uint32_t *number, uint32_t more)
+{
+    __atomic_fetch_add(number, more, __ATOMIC_RELAXED);
+}
 
 static void process_free(struct wharf_file_process *process)
 {
@@ -69,7 +76,8 @@ static void process_free(struct wharf_file_process *process)
     wharf_loop_remove(process->server->loop, &process->exit_source);
     wharf_close_fd(process->exit_source.fd);
     wharf_list_remove(&process->link);
-    process->tenant->n_hung_files -= process->is_blamed;
+    count(&process->tenant->n_hung_files, -(uint32_t)process->is_blamed);
+    count(&process->tenant->n_file_processes, (uint32_t)-1);
     wharf_core_enter(core);
     wharf_tenant_give_back(process->tenant, &process->use);
     wharf_tenant_unref(process->tenant);
@@ -85,6 +93,8 @@ static void stop(struct wharf_file_process *process)
 
     wharf_loop_remove(process->server->loop, &process->source);
     connection->files = NULL;
+    count(&process->tenant->n_files, -process->n_files);
+    process->n_files = 0;
     if (process->pid > 0)
         kill(process->pid, SIGKILL);
     wharf_file_io_lose(io);
@@ -93,7 +103,7 @@ static void stop(struct wharf_file_process *process)
     struct wharf_log_fields fields = wharf_connection_fields(connection, 0);
     wharf_log_client(WHARF_LOG_WARNING, &fields, "a file hung the process %d, which is killed",
                      (int)process->pid);
-    process->tenant->n_hung_files++;
+    count(&process->tenant->n_hung_files, 1);
     process->is_blamed = true;
 }
 
@@ -180,6 +190,7 @@ static int start(struct wharf_connection *connection)
     for (uint32_t place = 0; place < WHARF_FILE_MOST; place++)
         process->files[place] = wharf_file_number(place, 0);
     wharf_list_append(&server->file_processes, &process->link);
+    count(&process->tenant->n_file_processes, 1);
     wharf_core_enter(&server->core);
     wharf_tenant_ref(process->tenant);
     wharf_core_leave(&server->core);
@@ -349,6 +360,8 @@ static void finish(struct wharf_file_process *process)
                              text ? text : error_text(r));
     } else {
         process->taking.file = WHARF_FILE_NONE;
+        process->n_files++;
+        count(&process->tenant->n_files, 1);
         wharf_request_done(connection, taking.id);
     }
     wharf_connection_release_import(connection);
@@ -380,8 +393,11 @@ void wharf_files_register(struct wharf_connection *connection, uint32_t id,
 void wharf_files_close(struct wharf_connection *connection, uint32_t file,
                        const struct wharf_use *use)
 {
-    if (connection->files)
+    if (connection->files) {
         close_file(connection->files, file);
+        connection->files->n_files--;
+        count(&connection->files->tenant->n_files, (uint32_t)-1);
+    }
     wharf_core_give_back(&connection->server->core, connection->tenant, use);
 }
 

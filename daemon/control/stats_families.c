@@ -80,6 +80,9 @@ void wharf_stats_copy_tenant(const struct wharf_tenant *tenant, struct wharf_sta
     ret_row->quota = tenant->quota;
     ret_row->pinned_nbytes = tenant->gpu_pins.pinned_nbytes;
     ret_row->n_hung_filters = tenant->n_hung_filters;
+    ret_row->n_files = __atomic_load_n(&tenant->n_files, __ATOMIC_RELAXED);
+    ret_row->n_file_processes = __atomic_load_n(&tenant->n_file_processes, __ATOMIC_RELAXED);
+    ret_row->n_hung_files = __atomic_load_n(&tenant->n_hung_files, __ATOMIC_RELAXED);
     ret_row->stats = tenant->stats;
 }
 
@@ -88,6 +91,9 @@ void wharf_stats_add_tenant(const struct wharf_tenant *tenant, struct wharf_stat
     wharf_use_add(&all->used, &tenant->used);
     all->pinned_nbytes += tenant->gpu_pins.pinned_nbytes;
     all->n_hung_filters += tenant->n_hung_filters;
+    all->n_files += __atomic_load_n(&tenant->n_files, __ATOMIC_RELAXED);
+    all->n_file_processes += __atomic_load_n(&tenant->n_file_processes, __ATOMIC_RELAXED);
+    all->n_hung_files += __atomic_load_n(&tenant->n_hung_files, __ATOMIC_RELAXED);
     wharf_tenant_stats_add(&all->stats, &tenant->stats);
 }
 
@@ -455,6 +461,14 @@ static void add_info(struct wharf_stats_page *page, const struct group *group)
           row->stats.compressed_in_nbytes)                                                         \
     VALUE(compressed_out_bytes_total, COUNTER, TENANT, "Bytes that these became.",                 \
           row->stats.compressed_out_nbytes)                                                        \
+    VALUE(files, GAUGE, TENANT, "Files that are registered.", row->n_files)                        \
+    VALUE(file_processes, GAUGE, TENANT, "Processes of the daemon that read and write files.",     \
+          row->n_file_processes)                                                                   \
+    VALUE(hung_files, GAUGE, TENANT, "Those of them that hang in a file.", row->n_hung_files)      \
+    VALUE(file_input_bytes_total, COUNTER, TENANT, "Compressed bytes that were read from files.",  \
+          row->stats.file_in_nbytes)                                                               \
+    VALUE(file_output_bytes_total, COUNTER, TENANT, "Bytes that were written to files.",           \
+          row->stats.file_out_nbytes)                                                              \
     VALUE(evicted_total, COUNTER, TENANT, "Arenas and regions unpinned to make room.",             \
           row->stats.n_evicted)                                                                    \
     VALUE(queue_entries, GAUGE, TENANT, "Entries of all queues.", row->used.n_jobs)                \

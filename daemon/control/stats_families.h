@@ -55,6 +55,7 @@ struct wharf_stats_row {
     struct wharf_quota quota; /* of a single tenant only */
     uint64_t pinned_nbytes;
     uint64_t n_hung_filters;
+    uint64_t n_files, n_file_processes, n_hung_files;
     struct wharf_tenant_stats stats;
 };
 

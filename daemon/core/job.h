@@ -97,6 +97,8 @@ struct wharf_piece {
     uint64_t capacity_nbytes;
     uint64_t in_nbytes; /* of good chunks */
     uint64_t out_nbytes;
+    uint64_t file_in_nbytes; /* the part of in_nbytes that is in files */
+    uint64_t file_out_nbytes;
     struct wharf_outcome outcome; /* of a slice: that of the first bad chunk, or sums */
     uint32_t bad_chunk;           /* its index in the batch, if the outcome is not OK */
     struct wharf_batch *batch;    /* result of OPEN, if good */

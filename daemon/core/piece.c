@@ -99,6 +99,10 @@ void wharf_piece_take_outcome(struct wharf_piece *piece, uint32_t at, uint32_t e
         piece->capacity_nbytes += span.out_avail;
         piece->in_nbytes += outcome->in_nbytes;
         piece->out_nbytes += outcome->out_nbytes;
+        if (span.source->is_file)
+            piece->file_in_nbytes += outcome->in_nbytes;
+        if (span.destination && span.destination->is_file)
+            piece->file_out_nbytes += outcome->out_nbytes;
     }
     if (piece->kind == WHARF_PIECE_SLICE) {
         uint32_t index = piece->first_chunk + at;

@@ -32,6 +32,8 @@ void wharf_tenant_stats_add(struct wharf_tenant_stats *to, const struct wharf_te
     to->n_compressed += more->n_compressed;
     to->compressed_in_nbytes += more->compressed_in_nbytes;
     to->compressed_out_nbytes += more->compressed_out_nbytes;
+    to->file_in_nbytes += more->file_in_nbytes;
+    to->file_out_nbytes += more->file_out_nbytes;
     to->n_evicted += more->n_evicted;
     for (unsigned i = 0; i < WHARF_N_PLACEMENTS; i++)
         to->n_placed[i] += more->n_placed[i];

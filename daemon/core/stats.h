@@ -70,6 +70,8 @@ struct wharf_tenant_stats {
     uint64_t n_doorbells;
     uint64_t n_compressed; /* of the engines' chunks, those that compress; bytes of the good ones */
     uint64_t compressed_in_nbytes, compressed_out_nbytes;
+    uint64_t file_in_nbytes;               /* of good chunks: sources in files, */
+    uint64_t file_out_nbytes;              /* and outputs to files */
     uint64_t n_evicted;                    /* arenas and regions that were evicted from GPUs */
     uint64_t n_placed[WHARF_N_PLACEMENTS]; /* chunks */
     uint64_t n_on_gpus[WHARF_MAX_GPUS];    /* chunks that each GPU got */

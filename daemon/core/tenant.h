@@ -78,7 +78,10 @@ struct wharf_tenant {
     uint32_t n_hung_filters;     /* filters that its descriptors hang */
     uint32_t n_gate_hangs;       /* how many have hung recently */
     uint64_t fd_filter_hang_ns;  /* when one last hung */
-    uint32_t n_hung_files;       /* wharfd-io processes that its files hang; loop thread */
+    /* Set by the loop thread, atomically for threads that copy them. */
+    uint32_t n_files;          /* registered files */
+    uint32_t n_file_processes; /* wharfd-io processes, those about to end included */
+    uint32_t n_hung_files;     /* wharfd-io processes that its files hang */
     struct wharf_gpu_trust gpu_trust;
     struct wharf_gpu_pins gpu_pins;
     uint32_t n_gpu_leaving;     /* pieces of memory that GPUs have to release */

@@ -324,6 +324,8 @@ static void balance_account(struct wharf_core *core, struct wharf_piece *piece)
     stats->n_chunks += piece->n_chunks;
     stats->in_nbytes += piece->in_nbytes;
     stats->out_nbytes += piece->out_nbytes;
+    tenant->stats.file_in_nbytes += piece->file_in_nbytes;
+    tenant->stats.file_out_nbytes += piece->file_out_nbytes;
     if (wharf_job_compresses(job)) {
         tenant->stats.n_compressed += piece->n_chunks;
         tenant->stats.compressed_in_nbytes += piece->in_nbytes;

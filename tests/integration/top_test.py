@@ -14,6 +14,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 import traceback
@@ -201,6 +202,30 @@ def test_elsewhere_it_prints_one_picture_behind_another():
     equal(done.returncode, 0)
     equal(done.stdout.count(b'TENANT'), 3)
     assert b'\033' not in done.stdout, done.stdout
+
+
+def test_files_and_their_processes_are_shown():
+    def summary():
+        return re.search(rb'^files .*$', run_top('-i', '0.1', '-n', '1').stdout, re.M)
+    equal(summary(), None)
+    session = wc.Client(DAEMON.socket)
+    with tempfile.TemporaryFile() as file:
+        file.write(bytes(3000))
+        file.flush()
+        session.register(1, file.fileno(), 1 << 20, kind=wc.MEMORY_KIND_FILE)
+        done = session.run(opcode=wc.OP_DECODE, codec=wc.CODECS['stored'], src_region=1, src_nbytes=3000,
+                           dst_region=1, dst_offset=5000, dst_nbytes=3000)
+        equal(done['result'], wc.RESULTS['ok'])
+        # What was done is counted just behind its completion.
+        line = b'files    1 file of clients, 1 process for them, 2.9 KiB read, 2.9 KiB written'
+        end = time.monotonic() + wc.PATIENCE_S
+        while summary().group() != line:
+            assert time.monotonic() < end, summary().group()
+        session.unregister(1)
+        session.close()
+    line = b'files    0 files of clients, 0 processes for them, 2.9 KiB read, 2.9 KiB written'
+    while summary().group() != line:
+        assert time.monotonic() < end, summary().group()
 
 
 def test_interval_is_a_number_of_seconds():
