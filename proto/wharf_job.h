@@ -15,9 +15,9 @@ extern "C" {
 #endif
 
 /*
- * Flags of a job.  The first three are looked at after a decode that was otherwise good, in this
- * order, and the first that is not met gives the job's outcome.  Its bit_offset is the end of the
- * stream: eight times the number of source bytes that the stream took.
+ * Flags of a job.  The first three are checked after a good decode, in this order; the first that
+ * is not met gives the job's outcome, whose bit_offset is the end of the stream: eight times the
+ * number of its bytes.
  */
 enum wharf_job_flag {
     /* Nothing follows the end of the stream in the source; else BAD_DATA, INPUT_LEFT. */
@@ -27,19 +27,19 @@ enum wharf_job_flag {
     /* The output has the CRC-32 that the job gives; else BAD_CHECKSUM, JOB_CHECKSUM.  It is the
      * CRC-32 of gzip, zlib and zip: reflected polynomial edb88320, of no bytes 0. */
     WHARF_JOB_CHECKSUM = 1 << 2,
-    /* Not to decode: the source is compressed into one stream of the codec.  No other flag goes
-     * with it. */
+    /* Compress the source to one stream of the codec, instead of decoding it.  No other flag may be
+     * set. */
     WHARF_JOB_COMPRESS = 1 << 4,
 };
 #define WHARF_JOB_KNOWN_FLAGS                                                                      \
     ((uint32_t)(WHARF_JOB_EXACT_INPUT | WHARF_JOB_EXACT_OUTPUT | WHARF_JOB_CHECKSUM))
 
 /*
- * Encoders, of jobs that compress.  A codec's own are numbered from 1 in the order in which
- * wharf_codec.h names them; a level is the encoder's, from 1 on, and 0 its default.
+ * Encoders, for jobs that compress.  A codec's encoders are numbered from 1 in the order of
+ * wharf_codec.h; levels start at 1, and 0 is the encoder's default.
  */
 #define WHARF_ENCODER_DEFAULT 0u
-/* Of lz4, snappy and zstd, in libwharf alone: what it has without their libraries. */
+/* For lz4, snappy and zstd, in libwharf only: the encoder without their libraries. */
 #define WHARF_ENCODER_PLAIN 255u
 
 /*
@@ -58,9 +58,9 @@ enum wharf_class {
 
 /* What runs jobs.  All engines give the same bytes and the same outcomes. */
 enum wharf_engine {
-    WHARF_ENGINE_AUTO = 0,      /* whatever is there and fastest for the job */
+    WHARF_ENGINE_AUTO = 0,      /* the fastest available engine for the job */
     WHARF_ENGINE_CPU = 1,       /* the fast decoders on the CPU */
-    WHARF_ENGINE_REFERENCE = 2, /* plain and slow, zlib for Deflate: the judge in doubt */
+    WHARF_ENGINE_REFERENCE = 2, /* plain and slow, zlib for Deflate; for cross-checks */
     WHARF_ENGINE_GPU = 3,       /* a daemon's GPU */
     WHARF_ENGINE_SIMT = 4,      /* a daemon's device code run on the CPU: slow, for tests */
 };

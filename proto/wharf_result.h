@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* What became of a job. */
+/* The result of a job. */
 enum wharf_result {
     /* Every output byte is there and every checksum that the format carries was right. */
     WHARF_OK = 0,
@@ -39,8 +39,8 @@ enum wharf_result {
     WHARF_QUOTA = 8,
     /* There was not enough (pinned, device or host) memory for the job. */
     WHARF_NO_MEMORY = 9,
-    /* The GPU worker died while it ran this job alone; or, for GPU memory of clients, it may not
-     * have the user's jobs for some time, or no worker gets ready. */
+    /* The GPU worker died while it ran this job alone; or, for jobs in clients' GPU memory, the
+     * user is banned from the GPU for some time, or no worker gets ready. */
     WHARF_DEVICE_FAULT = 10,
     /* A fault of wharf's own; please report it. */
     WHARF_INTERNAL = 11,
@@ -51,10 +51,9 @@ enum wharf_result {
 };
 
 /*
- * Why a job did not end with WHARF_OK.  Each value names the result it comes with and, for
- * errors in data, where `bit_offset` points.  What is looked at first when several things are
- * wrong, and the exact places, are in CODEC_format.h in the folder `formats` of wharf's
- * documentation.
+ * Why a job did not end with WHARF_OK.  Each value names its result and, for errors in data, the
+ * position in `bit_offset`.  CODEC_format.h, in the folder `formats` of wharf's documentation,
+ * defines the exact positions, and which of several errors counts.
  */
 enum wharf_reason {
     WHARF_REASON_NONE = 0,
@@ -252,21 +251,21 @@ static inline int wharf_reason_errno(uint32_t reason)
 }
 
 /*
- * What a job ended with.  Every engine gives the same outcome for the same stream.  Of a job that
- * compresses in_nbytes is the source's size and out_nbytes the stream's, and bit_offset is 0.
+ * The outcome of a job.  Every engine gives the same outcome for the same stream.  For a job that
+ * compresses, in_nbytes is the source's size, out_nbytes the stream's, and bit_offset is 0.
  */
 struct wharf_outcome {
     uint32_t result;     /* enum wharf_result */
     uint32_t reason;     /* enum wharf_reason; NONE when the result is OK */
-    uint64_t bit_offset; /* where in the source the error stands, counted from the source's first
-                            byte, least significant bit first; 0 when the result is OK */
+    uint64_t bit_offset; /* position of the error, counted from the source's first byte, least
+                            significant bit first; 0 if the result is OK */
     uint64_t in_nbytes;  /* source bytes that the stream took, trailer included; 0 on failure */
     uint64_t out_nbytes; /* bytes written to the destination; 0 on failure */
 };
 
 /*
- * What became of one chunk of a batch: as in struct wharf_outcome, with the numbers of bytes that
- * 32 bits hold.  Lies in shared memory: its layout is fixed.
+ * The result of one chunk of a batch: as in struct wharf_outcome, with sizes of 32 bits.  In
+ * shared memory, so its layout is fixed.
  */
 struct wharf_chunk_result {
     uint64_t bit_offset;
@@ -280,13 +279,13 @@ struct wharf_chunk_result {
 };
 
 enum wharf_completion_flag {
-    /* The batch was run, and its table of results, if it wanted one, is filled. */
+    /* The batch ran, and its table of results, if it has one, is filled. */
     WHARF_COMPLETION_RESULTS = 1 << 0,
 };
 
 /*
- * A completion: what became of a job that was submitted.  It is an outcome, with the job's number
- * and its timing.  Lies in shared memory: its layout is fixed.
+ * The completion of a submitted job: its outcome, the job's number, and its timing.  In shared
+ * memory, so its layout is fixed.
  *
  * A batch in which every chunk is OK has result OK and the sums of in_nbytes and
  * out_nbytes.  Otherwise it has the result, reason and bit_offset of its bad chunk with the
@@ -296,14 +295,14 @@ struct wharf_completion {
     uint64_t user_data;
     uint16_t result; /* enum wharf_result */
     uint16_t reason; /* enum wharf_reason */
-    uint8_t engine;  /* enum wharf_engine: what ran it (of a batch, its first bad chunk or else
-                        its last one); AUTO if nothing ran */
+    uint8_t engine;  /* enum wharf_engine that ran it (of a batch, its first bad chunk or else its
+                        last one); AUTO if none ran it */
     uint8_t attempt; /* how often it was begun anew because an engine died; 255 is `or more` */
     uint16_t flags;  /* enum wharf_completion_flag */
     uint64_t bit_offset;
     uint64_t in_nbytes;
     uint64_t out_nbytes;
-    uint64_t queue_ns;        /* from when the daemon accepted it to when an engine began it */
+    uint64_t queue_ns;        /* from its acceptance by the daemon until an engine started it */
     uint64_t run_ns;          /* from then until its output was in place */
     uint32_t first_bad_chunk; /* of a batch that is not OK; otherwise 0 */
     uint32_t reserved;        /* 0 */

@@ -121,7 +121,7 @@ struct wharf_cuda;
 
 /*
  * wharf_cuda_open: loads all kernels into the calling thread's current GPU and context, so that no
- * later call does.  Takes some tenths of a second, and may wait for what runs there.
+ * later call has to.  Takes some tenths of a second, and may wait for running work.
  *   ret_cuda     not NULL; receives the handle, which the caller gives to wharf_cuda_close.
  *                Untouched on failure.
  * Returns 0, -ENOMEM (in host or GPU memory), -ENODEV (there is no GPU or driver, or it is too old,
@@ -131,8 +131,8 @@ struct wharf_cuda;
 int wharf_cuda_open(struct wharf_cuda **ret_cuda);
 
 /*
- * wharf_cuda_close: ends a handle.  NULL is allowed.  All models of the handle have been freed, and
- * all calls with it have returned.  Kernels under way and graphs that were captured go on working.
+ * wharf_cuda_close: closes a handle.  NULL is allowed.  Free all models of the handle before; no
+ * call with it may be running.  Running kernels and captured graphs continue to work.
  */
 void wharf_cuda_close(struct wharf_cuda *cuda);
 
@@ -146,10 +146,10 @@ const char *wharf_cuda_version(void);
 const char *wharf_cuda_error_message(void);
 
 /*
- * wharf_cuda_can_decode: 1 if the GPU decodes this codec (enum wharf_codec), else 0, as for those
- * of later versions.  wharf_cuda_can_encode: the same of encoding, which it does with codecs of
- * lines.  wharf_cuda_can_size: the same of sizes, which it finds where that takes less than
- * decoding: not of deflate, nor of what wraps it.
+ * wharf_cuda_can_decode: 1 if the GPU decodes this codec (enum wharf_codec), else 0, also for
+ * unknown codecs.  wharf_cuda_can_encode: the same for encoding, which works for codecs of lines.
+ * wharf_cuda_can_size: the same for finding sizes, which works for codecs where it is faster than
+ * decoding: not for deflate, zlib and gzip.
  */
 int wharf_cuda_can_decode(uint32_t codec);
 int wharf_cuda_can_encode(uint32_t codec);
@@ -157,12 +157,12 @@ int wharf_cuda_can_size(uint32_t codec);
 
 /* ---- models ---------------------------------------------------------------------------- */
 
-/* A registered model of rans: streams need not bring it. */
+/* A registered model of rans, which streams can omit. */
 struct wharf_cuda_model;
 
 /*
- * wharf_cuda_model_new: makes a model ready, in GPU memory.  Allocates, and waits for the copy: not
- * for capture.
+ * wharf_cuda_model_new: prepares a model in GPU memory.  Allocates memory and waits for a copy,
+ * so it cannot be captured.
  *   codec        WHARF_CODEC_RANS, the only codec with models
  *   model        as wharf_make_rans_model makes it; host memory, hostile, not kept
  *   ret_model    not NULL; receives the model, which goes to wharf_cuda_model_free.
@@ -173,35 +173,35 @@ int wharf_cuda_model_new(struct wharf_cuda *cuda, uint32_t codec, const void *mo
                          size_t model_nbytes, struct wharf_cuda_model **ret_model);
 
 /*
- * wharf_cuda_model_free: frees a model.  NULL is allowed.  No batch that names it may be under way,
- * nor be replayed later.  May wait for the GPU.
+ * wharf_cuda_model_free: frees a model.  NULL is allowed.  No batch that names it may be running,
+ * or be replayed later.  May wait for the GPU.
  */
 void wharf_cuda_model_free(struct wharf_cuda_model *model);
 
 /* ---- decoding -------------------------------------------------------------------------- */
 
 /*
- * n_chunks chunks.  Arrays have one entry a chunk, lie where the GPU reaches them, and are aligned
- * as C aligns their entries.  Sources and destinations may have any alignment; multiples of 16 are
- * faster.
+ * A batch of n_chunks chunks.  Arrays have one entry for each chunk, are in memory that the GPU
+ * can access, and have the alignment of their entries in C.  Sources and destinations may have any
+ * alignment; multiples of 16 are faster.
  */
 struct wharf_cuda_batch {
     uint32_t struct_nbytes;    /* sizeof(struct wharf_cuda_batch) */
     uint32_t codec;            /* enum wharf_codec */
-    uint32_t parameter;        /* the codec's: of rle1 and rle2 the type of values (enum
-                                  wharf_rle_type), of rans 0 for bytes and 1 for 16-bit symbols, of
-                                  others 0 */
+    uint32_t parameter;        /* the codec's: for rle1 and rle2 the type of values (enum
+                                  wharf_rle_type), for rans 0 for bytes and 1 for 16-bit symbols,
+                                  0 for others */
     uint32_t flags;            /* enum wharf_job_flag, or 0 */
-    size_t n_chunks;           /* 0 to WHARF_CUDA_MAX_CHUNKS; of none nothing is started */
+    size_t n_chunks;           /* 0 to WHARF_CUDA_MAX_CHUNKS; 0 starts nothing */
     const void *const *in;     /* sources; one may be NULL if its size is 0 */
     const size_t *in_nbytes;   /* their sizes in bytes */
     void *const *out;          /* destinations; one may be NULL if its capacity is 0 */
     const size_t *out_avail;   /* their capacities in bytes */
     const uint32_t *checksums; /* with WHARF_JOB_CHECKSUM the CRC-32 that each output must have;
                                   else not looked at */
-    struct wharf_outcome *outcomes;       /* receive what became of each chunk */
+    struct wharf_outcome *outcomes;       /* receive the chunks' outcomes */
     const struct wharf_cuda_model *model; /* of all chunks, in place of `parameter`; NULL: none */
-    void *scratch;                        /* as wharf_cuda_decode_scratch says */
+    void *scratch;                        /* of the size that wharf_cuda_decode_scratch returns */
     size_t scratch_nbytes;
 };
 #define WHARF_CUDA_BATCH_INIT                                                                      \
@@ -211,9 +211,9 @@ struct wharf_cuda_batch {
     }
 
 /*
- * wharf_cuda_decode_scratch: how much scratch a batch takes.  Looks at codec, parameter, flags,
- * n_chunks and model; all pointers to GPU memory may be NULL.  It never shrinks with n_chunks, so
- * that of the largest batch does for all.
+ * wharf_cuda_decode_scratch: the size of a batch's scratch.  Uses codec, parameter, flags,
+ * n_chunks and model; all pointers to GPU memory may be NULL.  The size never decreases with
+ * n_chunks, so that of the largest batch suffices for all.
  *   ret_nbytes   not NULL; a multiple of WHARF_CUDA_SCRATCH_ALIGN, never 0.  72 bytes a chunk and
  *                a few hundred; rans without a model 128 KiB more for each warp that the GPU holds
  *                at once (277 MB on an H100), or for each chunk if there are fewer.
@@ -223,27 +223,27 @@ int wharf_cuda_decode_scratch(struct wharf_cuda *cuda, const struct wharf_cuda_b
                               size_t *ret_nbytes);
 
 /*
- * wharf_cuda_decode: starts decoding a batch in a stream.  When the stream has come so far, each
- * chunk's outcome is there, and its output if that is WHARF_OK; otherwise the bytes within the
- * destination are undefined.  Bytes outside it are never touched.  Every chunk is tried, whatever
- * becomes of others.
+ * wharf_cuda_decode: enqueues the decoding of a batch in a stream.  When the stream has reached
+ * its end, each chunk's outcome is set, and its output if that is WHARF_OK; otherwise the bytes
+ * within the destination are undefined.  Bytes outside it are never touched.  All chunks are
+ * decoded, also after bad ones.
  *   stream       of the handle's GPU; NULL is the legacy default stream.
  * Outcomes are those that wharf.h lists at wharf_decompress.  Two are this library's own:
  *   WHARF_BAD_REQUEST, REQUEST_SIZE      also for more than WHARF_CUDA_MAX_CHUNK_NBYTES
  *   WHARF_INTERNAL, STEP_BUDGET          a fault of wharf's own; please report it
  * Returns 0, or
  *   -EOPNOTSUPP  the GPU does not decode this codec
- *   -ENOSPC      scratch_nbytes is less than wharf_cuda_decode_scratch says
+ *   -ENOSPC      scratch_nbytes is less than wharf_cuda_decode_scratch returns
  *   -ENOMEM      the driver had no memory to start kernels
- *   an error of every call; also -EINVAL for a parameter that is none of the codec's, for unknown
- *   flags, for a model of another GPU, and for scratch that is not aligned
+ *   an error of every call; also -EINVAL for a parameter that the codec does not have, for unknown
+ *   flags, for a model of another GPU, and for unaligned scratch
  */
 int wharf_cuda_decode(struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch,
                       struct CUstream_st *stream);
 
 /*
- * wharf_cuda_sizes: starts finding how large outputs are, without decoding; as wharf_cuda_decode,
- * and it takes no scratch.
+ * wharf_cuda_sizes: enqueues finding the sizes of outputs without decoding; like
+ * wharf_cuda_decode, without scratch.
  *   batch        of which codec, parameter, flags, n_chunks and model count, and the arrays in and
  *                in_nbytes; others may be NULL
  *   sizes        n_chunks entries in memory that the GPU reaches, aligned to 8.  Each receives the
@@ -251,9 +251,9 @@ int wharf_cuda_decode(struct wharf_cuda *cuda, const struct wharf_cuda_batch *ba
  *                WHARF_CUDA_MAX_CHUNK_NBYTES gives WHARF_OK, this one does, and out_nbytes is as
  *                much.  (Of boolrle up to 7 more than there were values: its streams say no more.)
  *                0 also for chunks that no such capacity does for, where that is seen on the way.
- * Sizes of hostile chunks are hostile: a few bytes may claim WHARF_CUDA_MAX_CHUNK_NBYTES.
- * A lane reads a chunk.  Headers have the sizes of snappy, rans and the line codecs; of lz4 and the
- * run lengths it reads all sequences or runs.
+ * Sizes of hostile chunks are hostile: a few bytes may claim WHARF_CUDA_MAX_CHUNK_NBYTES.  A lane
+ * reads a chunk.  Headers have the sizes of snappy, rans and the line codecs; of lz4 and the run
+ * lengths it reads all sequences or runs.
  * Returns 0, -EOPNOTSUPP (wharf_cuda_can_size is 0), -ENOMEM or an error of every call.
  */
 int wharf_cuda_sizes(struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch, size_t *sizes,
@@ -262,15 +262,15 @@ int wharf_cuda_sizes(struct wharf_cuda *cuda, const struct wharf_cuda_batch *bat
 /* ---- one large stream of rans ------------------------------------------------------------ */
 
 /*
- * A stream with splits is decoded by the whole GPU, many warps at once.  Its splits stand in the
- * stream one behind the other: a plan is where they are, found once by the processor.
+ * The whole GPU decodes a stream with splits, with many warps at once.  The splits have to be
+ * found one after the other: the processor does that once, and a plan has their positions.
  */
 struct wharf_cuda_rans_plan;
 
 /*
- * wharf_cuda_rans_plan_new: finds the splits of a stream, of which the program has a copy in host
- * memory, and puts them into GPU memory.  Takes some hundred nanoseconds a split, allocates, and
- * waits for a copy: not for capture.
+ * wharf_cuda_rans_plan_new: finds the splits of a stream, from a copy in host memory, and puts
+ * them into GPU memory.  Takes about a hundred nanoseconds for each split, allocates memory and
+ * waits for a copy, so it cannot be captured.
  *   parameter    as in struct wharf_cuda_batch
  *   model        a registered one in its place, which stays for the plan's life; NULL: none
  *   in           in_nbytes, hostile, not kept
@@ -278,7 +278,7 @@ struct wharf_cuda_rans_plan;
  *   ret_plan     not NULL; receives the plan, which goes to wharf_cuda_rans_plan_free
  *   ret_outcome  not NULL; filled when the call returns -EBADMSG
  * Returns 0, or
- *   -EBADMSG     what the stream comes to is known already: *ret_outcome is the CPU engine's
+ *   -EBADMSG     the outcome is known already: *ret_outcome is the CPU engine's
  *   -EOPNOTSUPP  it brings a model of 16-bit symbols or of several distributions, or source or
  *                output are more than WHARF_CUDA_MAX_CHUNK_NBYTES: a chunk for wharf_cuda_decode,
  *                or for the CPU
