@@ -180,7 +180,7 @@ Test(wharfd_blocked, others_are_served_while_all_workers_wait, .init = set_up, .
 {
     have_waiting(2);
     run_innocent(20);
-    /* No stand-in has followed the workers. */
+    /* No spare worker has followed the workers. */
     cr_assert_eq(count_waiting(), 2);
     release();
     reap_hostile();
