@@ -14,6 +14,7 @@ enum {
     MOST = WHARF_CLI_BENCH_MOST_IN_FLIGHT,
     /* wharf_alloc's pieces are multiples of it. */
     ARENA_UNIT = 64,
+    MAX_ENGINES = 32,
 };
 _Static_assert(MOST <= WHARF_DEFAULT_MAX_JOBS, "jobs of a handle");
 
@@ -24,7 +25,7 @@ struct client {
     size_t n;
     unsigned depth; /* jobs in flight */
     void *outs[MOST];
-    uint32_t engines;
+    uint64_t n_by[MAX_ENGINES]; /* chunks that each engine ran */
 };
 
 struct wharf_cli_bench_clients {
@@ -55,7 +56,7 @@ static int connect_client(struct client *client, const struct wharf_cli_options 
                : -ENOTCONN;
 }
 
-static int load_chunk(struct client *client, size_t at, uint32_t codec, uint32_t parameter)
+static int load_chunk(struct client *client, size_t at)
 {
     const struct wharf_cli_bench_chunk *chunk = client->chunks[at];
     struct wharf_job *job = &client->jobs[at];
@@ -66,21 +67,22 @@ static int load_chunk(struct client *client, size_t at, uint32_t codec, uint32_t
         return r;
     memcpy(in, chunk->packed, chunk->packed_nbytes);
     *job = (struct wharf_job)WHARF_JOB_INIT;
-    job->codec = codec;
-    job->parameter = parameter;
+    job->codec = chunk->codec;
+    job->parameter = chunk->parameter;
+    job->flags = chunk->flags;
+    job->checksum = chunk->checksum;
     job->in = in;
     job->in_nbytes = chunk->packed_nbytes;
     job->out_avail = chunk->raw_nbytes;
     return 0;
 }
 
-static int load_client(struct client *client, uint32_t codec, uint32_t parameter,
-                       size_t chunk_nbytes)
+static int load_client(struct client *client, size_t chunk_nbytes)
 {
     int r = 0;
 
     for (size_t i = 0; i < client->n && r == 0; i++)
-        r = load_chunk(client, i, codec, parameter);
+        r = load_chunk(client, i);
     for (unsigned i = 0; i < client->depth && r == 0; i++)
         r = wharf_alloc(client->service.wharf, chunk_nbytes, &client->outs[i]);
     return r;
@@ -99,10 +101,10 @@ static int share_chunks(struct client *client, const struct wharf_cli_bench_chun
     return 0;
 }
 
-int wharf_cli_bench_clients_new(const struct wharf_cli_options *options, uint32_t codec,
-                                uint32_t parameter, const struct wharf_cli_bench_chunk *chunks,
-                                size_t n_chunks, size_t chunk_nbytes, unsigned n_clients,
-                                unsigned depth, struct wharf_cli_bench_clients **ret_clients)
+int wharf_cli_bench_clients_new(const struct wharf_cli_options *options,
+                                const struct wharf_cli_bench_chunk *chunks, size_t n_chunks,
+                                size_t chunk_nbytes, unsigned n_clients, unsigned depth,
+                                struct wharf_cli_bench_clients **ret_clients)
 {
     struct wharf_cli_bench_clients *clients =
         calloc(1, sizeof(*clients) + n_clients * sizeof(clients->clients[0]));
@@ -118,7 +120,7 @@ int wharf_cli_bench_clients_new(const struct wharf_cli_options *options, uint32_
         if (r == 0)
             r = connect_client(client, options, chunk_nbytes);
         if (r == 0)
-            r = load_client(client, codec, parameter, chunk_nbytes);
+            r = load_client(client, chunk_nbytes);
     }
     if (r < 0)
         wharf_cli_bench_clients_free(clients);
@@ -151,9 +153,19 @@ uint32_t wharf_cli_bench_clients_engines(const struct wharf_cli_bench_clients *c
 {
     uint32_t engines = 0;
 
-    for (unsigned i = 0; i < clients->n; i++)
-        engines |= clients->clients[i].engines;
+    for (uint32_t engine = 0; engine < MAX_ENGINES; engine++)
+        engines |= (uint32_t)(wharf_cli_bench_clients_count(clients, engine) > 0) << engine;
     return engines;
+}
+
+uint64_t wharf_cli_bench_clients_count(const struct wharf_cli_bench_clients *clients,
+                                       uint32_t engine)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < clients->n; i++)
+        n += clients->clients[i].n_by[engine];
+    return n;
 }
 
 /* ---- decoding ------------------------------------------------------------------------------ */
@@ -204,13 +216,17 @@ static int check(const struct wharf_cli_bench_clients *clients, struct client *c
     const struct wharf_cli_bench_chunk *chunk = client->chunks[completion->user_data / MOST];
     const void *out = client->outs[completion->user_data % MOST];
 
-    if (completion->engine != WHARF_ENGINE_AUTO)
-        client->engines |= 1u << completion->engine;
+    if (completion->engine != WHARF_ENGINE_AUTO && completion->engine < MAX_ENGINES)
+        client->n_by[completion->engine]++;
+    if (completion->reason == WHARF_REASON_GPU_CODEC)
+        return -EOPNOTSUPP;
     if (completion->result == WHARF_BAD_REQUEST || completion->result == WHARF_QUOTA)
         return -EDQUOT;
     if (completion->result != WHARF_OK || completion->out_nbytes != chunk->raw_nbytes)
         return -EBADMSG;
-    return clients->compare && memcmp(out, chunk->raw, chunk->raw_nbytes) != 0 ? -EBADMSG : 0;
+    return clients->compare && chunk->raw && memcmp(out, chunk->raw, chunk->raw_nbytes) != 0
+               ? -EBADMSG
+               : 0;
 }
 
 static int take_some(const struct wharf_cli_bench_clients *clients, struct client *client,

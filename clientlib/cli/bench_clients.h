@@ -16,9 +16,13 @@
 
 /* A chunk: compressed, and as it was before. */
 struct wharf_cli_bench_chunk {
+    uint32_t codec;
+    uint32_t parameter;
+    uint32_t flags;    /* enum wharf_job_flag, */
+    uint32_t checksum; /* and what one of them asks for */
     const uint8_t *packed;
     size_t packed_nbytes;
-    const uint8_t *raw;
+    const uint8_t *raw; /* NULL: not known, and not to be compared */
     size_t raw_nbytes;
 };
 
@@ -32,10 +36,10 @@ struct wharf_cli_bench_clients;
  * `depth` in flight.  The chunks and options must stay.  0; or -errno, after saying what is wrong
  * where the daemon said no.
  */
-int wharf_cli_bench_clients_new(const struct wharf_cli_options *options, uint32_t codec,
-                                uint32_t parameter, const struct wharf_cli_bench_chunk *chunks,
-                                size_t n_chunks, size_t chunk_nbytes, unsigned n_clients,
-                                unsigned depth, struct wharf_cli_bench_clients **ret_clients);
+int wharf_cli_bench_clients_new(const struct wharf_cli_options *options,
+                                const struct wharf_cli_bench_chunk *chunks, size_t n_chunks,
+                                size_t chunk_nbytes, unsigned n_clients, unsigned depth,
+                                struct wharf_cli_bench_clients **ret_clients);
 
 /* Takes NULL. */
 void wharf_cli_bench_clients_free(struct wharf_cli_bench_clients *clients);
@@ -51,5 +55,9 @@ int wharf_cli_bench_clients_decode(void *clients, size_t client, unsigned hand);
 
 /* What ran them: bits 1 << enum wharf_engine. */
 uint32_t wharf_cli_bench_clients_engines(const struct wharf_cli_bench_clients *clients);
+
+/* How many chunks an engine (enum wharf_engine) has run. */
+uint64_t wharf_cli_bench_clients_count(const struct wharf_cli_bench_clients *clients,
+                                       uint32_t engine);
 
 #endif

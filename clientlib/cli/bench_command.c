@@ -23,6 +23,7 @@
 enum {
     OPTION_CLIENTS = WHARF_CLI_LONG_ONLY,
     OPTION_DEPTH,
+    OPTION_GPU,
     OPTION_JSON,
     OPTION_SECONDS,
     OPTION_TYPE,
@@ -42,6 +43,7 @@ static const struct option own_options[] = {
     {"clients", required_argument, NULL, OPTION_CLIENTS},
     {"codec", required_argument, NULL, 'c'},
     {"depth", required_argument, NULL, OPTION_DEPTH},
+    {"gpu", no_argument, NULL, OPTION_GPU},
     {"json", no_argument, NULL, OPTION_JSON},
     {"level", required_argument, NULL, 'l'},
     {"seconds", required_argument, NULL, OPTION_SECONDS},
@@ -59,6 +61,7 @@ struct settings {
     int64_t n_seconds;
     uint64_t chunk_nbytes;
     int type; /* -1 when not given */
+    bool is_gpu;
     bool json;
 };
 
@@ -114,6 +117,9 @@ static const char *take_option(void *own, int option, const char *argument)
         return wharf_cli_parse_number(argument, 1, WHARF_CLI_BENCH_MOST_IN_FLIGHT, &settings->depth)
                    ? NULL
                    : "a number from 1 to 255";
+    case OPTION_GPU:
+        settings->is_gpu = true;
+        return NULL;
     case OPTION_SECONDS:
         return wharf_cli_parse_number(argument, 0, 3600, &settings->n_seconds)
                    ? NULL
@@ -133,8 +139,27 @@ struct printer {
     bool json;
     const char *name;
     const struct wharf_cli_bench *bench;
+    const char *daemon_version;
     unsigned n_rows;
 };
+
+/* Who is compared with whom, and what each has to do. */
+static void print_gpu_head(const struct printer *printer)
+{
+    const struct wharf_cli_bench *bench = printer->bench;
+
+    printf("cpu: %u threads of this process\n", bench->n_threads);
+    if (bench->card)
+        printf("library: libwharf-cuda %s on %s, from GPU memory to GPU memory, the file as often "
+               "as makes 512 MiB if there is room\n",
+               wharf_cli_card_version(bench->card), wharf_cli_card_name(bench->card));
+    if (bench->daemon)
+        printf("daemon: wharfd %s and its GPU, from host memory to host memory, %u clients with %u "
+               "chunks in flight each\n",
+               printer->daemon_version, bench->n_threads, bench->depth);
+    printf("%-8s %-10s %5s %7s  %-22s %-24s %-22s %12s\n", "codec", "encoder", "level", "ratio",
+           "decode, cpu", "gpu, library", "gpu, daemon", "times cpu");
+}
 
 static void print_head(const struct printer *printer)
 {
@@ -145,13 +170,22 @@ static void print_head(const struct printer *printer)
     if (printer->json) {
         fputs("{\"file\":", stdout);
         wharf_cli_json_string(stdout, printer->name);
-        printf(",\"raw_nbytes\":%zu,\"chunk_nbytes\":%" PRIu32 ",\"threads\":%u,\"rows\":[",
-               bench->raw_nbytes, bench->chunk_nbytes, bench->n_threads);
+        printf(",\"raw_nbytes\":%zu,\"chunk_nbytes\":%" PRIu32 ",\"threads\":%u", bench->raw_nbytes,
+               bench->chunk_nbytes, bench->n_threads);
+        if (bench->card) {
+            fputs(",\"gpu\":", stdout);
+            wharf_cli_json_string(stdout, wharf_cli_card_name(bench->card));
+        }
+        fputs(",\"rows\":[", stdout);
         return;
     }
     printf("%s: %s in chunks of %s, %u threads; uncompressed GB/s, median (least to most)\n",
            printer->name, wharf_cli_size_text(bench->raw_nbytes, raw),
            wharf_cli_size_text(bench->chunk_nbytes, chunk), bench->n_threads);
+    if (bench->is_gpu) {
+        print_gpu_head(printer);
+        return;
+    }
     printf("%-8s %-10s %5s %7s  %-22s %-22s %-22s%s\n", "codec", "encoder", "level", "ratio",
            "compress", "decode, cpu", "decode, reference", bench->daemon ? " decode, daemon" : "");
 }
@@ -183,6 +217,53 @@ static const char *row_type(const struct wharf_cli_bench_row *row)
                : NULL;
 }
 
+static void print_cpu_speeds(const struct printer *printer, const struct wharf_cli_bench_row *row)
+{
+    print_speed(&row->compress);
+    print_speed(&row->decode_cpu);
+    print_speed(&row->decode_reference);
+    if (printer->bench->daemon) {
+        print_speed(&row->decode_daemon);
+        printf(" %s", engine_name(row->daemon_engines));
+    }
+}
+
+/* What was measured of a row for GPUs; the last column is the better one over the CPU. */
+static void print_gpu_speeds(const struct printer *printer, const struct wharf_cli_bench_row *row)
+{
+    double best = row->decode_card.median;
+
+    print_speed(&row->decode_cpu);
+    if (row->n_copies)
+        printf("  %7.2f (%6.2f-%6.2f)", row->decode_card.median, row->decode_card.min,
+               row->decode_card.max);
+    else
+        printf("  %-23s", "-");
+    if (printer->bench->daemon && row->daemon_engines) {
+        print_speed(&row->decode_daemon);
+        best = best > row->decode_daemon.median ? best : row->decode_daemon.median;
+    } else
+        printf(" %-22s", "-");
+    printf(" %12.2f", best / row->decode_cpu.median);
+}
+
+static void print_json_speeds(const struct printer *printer, const struct wharf_cli_bench_row *row)
+{
+    if (!printer->bench->is_gpu)
+        print_speed_json("compress_gb_s", &row->compress);
+    print_speed_json("decode_cpu_gb_s", &row->decode_cpu);
+    if (!printer->bench->is_gpu)
+        print_speed_json("decode_reference_gb_s", &row->decode_reference);
+    if (row->n_copies) {
+        print_speed_json("decode_library_gb_s", &row->decode_card);
+        printf(",\"library_copies\":%zu", row->n_copies);
+    }
+    if (printer->bench->daemon) {
+        print_speed_json("decode_daemon_gb_s", &row->decode_daemon);
+        printf(",\"daemon_engine\":\"%s\"", engine_name(row->daemon_engines));
+    }
+}
+
 static void print_row(struct printer *printer, const struct wharf_cli_bench_row *row)
 {
     const char *codec = wharf_codec_name(row->codec);
@@ -196,25 +277,16 @@ static void print_row(struct printer *printer, const struct wharf_cli_bench_row 
                row->packed_nbytes, ratio);
         if (type)
             printf(",\"type\":\"%s\"", type);
-        print_speed_json("compress_gb_s", &row->compress);
-        print_speed_json("decode_cpu_gb_s", &row->decode_cpu);
-        print_speed_json("decode_reference_gb_s", &row->decode_reference);
-        if (printer->bench->daemon) {
-            print_speed_json("decode_daemon_gb_s", &row->decode_daemon);
-            printf(",\"daemon_engine\":\"%s\"", engine_name(row->daemon_engines));
-        }
+        print_json_speeds(printer, row);
         putchar('}');
     } else {
         char name[32];
         snprintf(name, sizeof(name), "%s%s%s", codec, type ? ":" : "", type ? type : "");
         printf("%-8s %-10s %5d %7.3f ", name, row->encoder->name, row->level, ratio);
-        print_speed(&row->compress);
-        print_speed(&row->decode_cpu);
-        print_speed(&row->decode_reference);
-        if (printer->bench->daemon) {
-            print_speed(&row->decode_daemon);
-            printf(" %s", engine_name(row->daemon_engines));
-        }
+        if (printer->bench->is_gpu)
+            print_gpu_speeds(printer, row);
+        else
+            print_cpu_speeds(printer, row);
         putchar('\n');
     }
     printer->n_rows++;
@@ -250,7 +322,9 @@ static int measure_row(struct printer *printer, const struct settings *settings,
                                      : wharf_cli_error_text(r));
         return r;
     }
-    print_row(printer, &row);
+    /* What no GPU decodes is no comparison, unless it was asked for. */
+    if (!settings->is_gpu || row.n_copies || row.daemon_engines || settings->n_codecs)
+        print_row(printer, &row);
     return 0;
 }
 
@@ -318,8 +392,15 @@ static int bench_bytes(struct printer *printer, struct wharf_cli_bench *bench,
     return r;
 }
 
+/* Who decodes beside this process. */
+struct others {
+    const struct wharf_cli_options *daemon; /* how to reach one; NULL: none */
+    const char *daemon_version;
+    struct wharf_cli_card *card; /* NULL: none */
+};
+
 static int bench_input(struct wharf_cli_input *input, const struct wharf_cli_options *options,
-                       const struct settings *settings, bool with_daemon,
+                       const struct settings *settings, const struct others *others,
                        struct wharf_cli_tally *tally)
 {
     uint8_t *raw = malloc(MAX_RAW_NBYTES);
@@ -330,10 +411,15 @@ static int bench_input(struct wharf_cli_input *input, const struct wharf_cli_opt
         .chunk_nbytes = (uint32_t)settings->chunk_nbytes,
         .n_threads = settings->n_clients ? (unsigned)settings->n_clients : options->n_threads,
         .least_ns = (uint64_t)settings->n_seconds * 1000000000u,
-        .daemon = with_daemon ? options : NULL,
+        .daemon = others->daemon,
         .depth = (unsigned)settings->depth,
+        .is_gpu = settings->is_gpu,
+        .card = others->card,
     };
-    struct printer printer = {.json = settings->json, .name = input->name, .bench = &bench};
+    struct printer printer = {.json = settings->json,
+                              .name = input->name,
+                              .bench = &bench,
+                              .daemon_version = others->daemon_version};
     int r = -ENODATA;
 
     tally->in_nbytes = bench.raw_nbytes;
@@ -349,7 +435,7 @@ static int bench_input(struct wharf_cli_input *input, const struct wharf_cli_opt
 }
 
 static int bench_path(const char *path, const struct wharf_cli_options *options,
-                      const struct settings *settings, bool with_daemon,
+                      const struct settings *settings, const struct others *others,
                       struct wharf_cli_tally *tally)
 {
     struct wharf_cli_input input;
@@ -358,7 +444,7 @@ static int bench_path(const char *path, const struct wharf_cli_options *options,
 
     if (r < 0)
         return wharf_cli_tally_error(tally, path, r);
-    status = bench_input(&input, options, settings, with_daemon, tally);
+    status = bench_input(&input, options, settings, others, tally);
     wharf_cli_input_close(&input);
     return status;
 }
@@ -369,6 +455,68 @@ static int check_type(const struct settings *settings, uint32_t codec)
     bool is_of_values = wharf_codec_has_types(wharf_codec_find(codec)->ops);
 
     return is_of_values ? wharf_cli_check_type("bench", codec, settings->type) : WHARF_CLI_GO_ON;
+}
+
+/* The daemon's GPU alone takes the jobs, or what was asked for in its place. */
+static void choose_engine(const struct wharf_cli_service *service,
+                          struct wharf_cli_options *options)
+{
+    if (service->wharf && options->engine == WHARF_ENGINE_AUTO &&
+        (service->info.engines >> WHARF_ENGINE_GPU & 1))
+        options->engine = WHARF_ENGINE_GPU;
+}
+
+/* For --gpu: the card by the library, and the daemon if it has a GPU; at least one of them. */
+static int find_gpus(const struct wharf_cli_service *service, struct wharf_cli_options *options,
+                     struct others *others)
+{
+    char message[256];
+
+    choose_engine(service, options);
+    if (options->engine < WHARF_ENGINE_GPU)
+        others->daemon = NULL;
+    if (wharf_cli_card_open(&others->card, message, sizeof(message)) == 0) {
+        if (!others->daemon && !options->quiet)
+            wharf_cli_say("no daemon with a GPU is measured: %s",
+                          service->wharf ? "it has none" : "none can be used");
+        return WHARF_CLI_GO_ON;
+    }
+    others->card = NULL;
+    if (others->daemon) {
+        if (!options->quiet)
+            wharf_cli_say("libwharf-cuda is not measured: %s", message);
+        return WHARF_CLI_GO_ON;
+    }
+    wharf_cli_say("no GPU can be measured: libwharf-cuda: %s; %s; `wharf doctor` says what is "
+                  "missing",
+                  message,
+                  service->wharf ? "the daemon has no GPU" : "there is no daemon that has one");
+    return WHARF_CLI_FAILED;
+}
+
+static int measure_path(const char *path, struct wharf_cli_options *options,
+                        const struct settings *settings, const struct wharf_cli_service *service,
+                        struct wharf_cli_tally *tally)
+{
+    struct others others = {service->wharf ? options : NULL, service->info.daemon_version, NULL};
+    int status = settings->is_gpu ? find_gpus(service, options, &others) : WHARF_CLI_GO_ON;
+
+    if (status == WHARF_CLI_GO_ON)
+        status = bench_path(path, options, settings, &others, tally);
+    else
+        wharf_cli_tally_failure(tally, path, -ENODEV, status);
+    wharf_cli_card_close(others.card);
+    return status;
+}
+
+/* --gpu is about GPUs: an engine that is none is a contradiction. */
+static int check_engine(const struct settings *settings, const struct wharf_cli_options *options)
+{
+    if (!settings->is_gpu || options->engine == WHARF_ENGINE_AUTO ||
+        options->engine >= WHARF_ENGINE_GPU)
+        return WHARF_CLI_GO_ON;
+    return wharf_cli_say_usage("bench", "--gpu and --engine %s contradict each other",
+                               wharf_engine_name(options->engine));
 }
 
 static int run(int argc, char **argv)
@@ -390,12 +538,14 @@ static int run(int argc, char **argv)
     for (unsigned i = 0; i < settings.n_codecs && status == WHARF_CLI_GO_ON; i++)
         status = check_type(&settings, (uint32_t)settings.codecs[i]);
     if (status == WHARF_CLI_GO_ON)
+        status = check_engine(&settings, &options);
+    if (status == WHARF_CLI_GO_ON)
         status = wharf_cli_service_open_small(&options, &service);
     if (status != WHARF_CLI_GO_ON)
         return status;
     wharf_cli_begin_output();
     wharf_cli_tally_init(&tally);
-    status = bench_path(argv[operands.first], &options, &settings, service.wharf != NULL, &tally);
+    status = measure_path(argv[operands.first], &options, &settings, &service, &tally);
     wharf_cli_service_close(&service);
     if (options.report)
         wharf_cli_tally_report(&tally);
@@ -408,7 +558,10 @@ const struct wharf_cli_command wharf_cli_bench = {
     .usage = "[OPTION...] FILE",
     .help = "Packs and unpacks FILE (its first 256 MiB) in memory, chunk by chunk, with each\n"
             "codec, encoder and level, and prints ratios and speeds, with their spread; if\n"
-            "there is a daemon, also its own.\n\n"
+            "there is a daemon, also its own.  With --gpu, GPUs beside this CPU.\n\n"
+            "      --gpu            decode by libwharf-cuda on the first GPU, if that is\n"
+            "                       installed, and by the daemon's GPU, and compare them\n"
+            "                       with this process\n"
             "  -c, --codec C        only this codec; may be given several times\n"
             "  -l, --level N        this level; may be given several times; default 1, 6, 9\n"
             "  -b, --chunk SIZE     bytes in a chunk; default 128K\n"

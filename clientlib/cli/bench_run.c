@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "clientlib/cli/bench_clients.h"
+#include "clientlib/cli/message.h"
 
 enum {
     MIN_REPETITIONS = 5,
@@ -137,6 +138,51 @@ static int measure_decode(struct run *run, wharf_decode_fn *decode,
     return r < 0 ? r : repeat(run->bench, decode_chunk, run, run->n_chunks, ret_speed);
 }
 
+/* ---- by libwharf-cuda -------------------------------------------------------------------- */
+
+/* As much output at a time as README's table has. */
+#define CARD_NBYTES ((uint64_t)512 << 20)
+
+static int repeat_card(const struct wharf_cli_bench *bench, struct wharf_cli_card_batch *batch,
+                       struct wharf_cli_bench_row *row)
+{
+    uint64_t times[MAX_REPETITIONS];
+    uint64_t total_ns = 0;
+    unsigned n = 0;
+    int r = wharf_cli_card_batch_decode(batch, &times[0]);
+
+    if (r == 0)
+        r = wharf_cli_card_batch_compare(batch);
+    while (r == 0 && (n < MIN_REPETITIONS || (total_ns < bench->least_ns && n < MAX_REPETITIONS))) {
+        r = wharf_cli_card_batch_decode(batch, &times[n]);
+        times[n] += times[n] == 0;
+        total_ns += times[n++];
+    }
+    if (r == 0)
+        summarise(bench, (unsigned)row->n_copies, times, n, &row->decode_card);
+    return r;
+}
+
+static int measure_card(const struct wharf_cli_bench *bench, struct wharf_cli_bench_chunk *chunks,
+                        size_t n_chunks, struct wharf_cli_bench_row *row)
+{
+    struct wharf_cli_card_batch *batch = NULL;
+    char message[256] = "";
+
+    row->n_copies =
+        wharf_cli_card_copies(bench->card, row->packed_nbytes, bench->raw_nbytes, CARD_NBYTES);
+    int r = wharf_cli_card_batch_new(bench->card, chunks, n_chunks, row->n_copies, &batch, message,
+                                     sizeof(message));
+    if (r == 0)
+        r = repeat_card(bench, batch, row);
+    else
+        wharf_cli_say("libwharf-cuda: %s", message);
+    wharf_cli_card_batch_free(batch);
+    return r;
+}
+
+/* ---- through a daemon -------------------------------------------------------------------- */
+
 /* So many that a repetition is long enough, by how long one was. */
 static unsigned rounds_for(const struct wharf_cli_bench *bench, uint64_t ns)
 {
@@ -170,40 +216,69 @@ static int measure_clients(const struct wharf_cli_bench *bench,
     return r;
 }
 
-static int measure_daemon(const struct run *run, struct wharf_cli_bench_row *row)
+static struct wharf_cli_bench_chunk chunk_of(const struct run *run,
+                                             const struct wharf_cli_bench_row *row, size_t i)
 {
-    const struct wharf_cli_bench *bench = run->bench;
-    struct wharf_cli_bench_chunk *chunks = calloc(run->n_chunks, sizeof(*chunks));
-    struct wharf_cli_bench_clients *clients = NULL;
-    int r = -ENOMEM;
+    return (struct wharf_cli_bench_chunk){
+        .codec = row->codec,
+        .parameter = row->parameter,
+        .packed = run->packed[i].bytes,
+        .packed_nbytes = run->packed[i].nbytes,
+        .raw = chunk_at(run->bench, i),
+        .raw_nbytes = chunk_size(run->bench, i),
+    };
+}
 
-    for (size_t i = 0; chunks && i < run->n_chunks; i++)
-        chunks[i] = (struct wharf_cli_bench_chunk){run->packed[i].bytes, run->packed[i].nbytes,
-                                                   chunk_at(bench, i), chunk_size(bench, i)};
-    if (chunks)
-        r = wharf_cli_bench_clients_new(bench->daemon, row->codec, row->parameter, chunks,
-                                        run->n_chunks, bench->chunk_nbytes, bench->n_threads,
-                                        bench->depth, &clients);
+static int measure_daemon(const struct wharf_cli_bench *bench,
+                          const struct wharf_cli_bench_chunk *chunks, size_t n_chunks,
+                          struct wharf_cli_bench_row *row)
+{
+    struct wharf_cli_bench_clients *clients = NULL;
+    int r = wharf_cli_bench_clients_new(bench->daemon, chunks, n_chunks, bench->chunk_nbytes,
+                                        bench->n_threads, bench->depth, &clients);
+
     if (r == 0)
         r = measure_clients(bench, clients, row);
     wharf_cli_bench_clients_free(clients);
+    return r;
+}
+
+/* The daemon, and the card if it decodes the codec. */
+static int measure_others(const struct run *run, struct wharf_cli_bench_row *row)
+{
+    const struct wharf_cli_bench *bench = run->bench;
+    struct wharf_cli_bench_chunk *chunks = calloc(run->n_chunks, sizeof(*chunks));
+    int r = chunks ? 0 : -ENOMEM;
+
+    for (size_t i = 0; r == 0 && i < run->n_chunks; i++)
+        chunks[i] = chunk_of(run, row, i);
+    if (r == 0 && bench->card && wharf_cli_card_can_decode(bench->card, row->codec))
+        r = measure_card(bench, chunks, run->n_chunks, row);
+    if (r == 0 && bench->daemon)
+        r = measure_daemon(bench, chunks, run->n_chunks, row);
+    /* A GPU that has no decoder for the codec is not measured. */
+    if (r == -EOPNOTSUPP && bench->is_gpu)
+        r = row->daemon_engines = 0;
     free(chunks);
     return r;
 }
 
 static int measure(struct run *run, struct wharf_cli_bench_row *row)
 {
-    int r = repeat(run->bench, encode_chunk, run, run->n_chunks, &row->compress);
+    uint64_t ns;
+    int r = run->bench->is_gpu
+                ? wharf_cli_crew_run(run->bench->crew, encode_chunk, run, run->n_chunks, &ns)
+                : repeat(run->bench, encode_chunk, run, run->n_chunks, &row->compress);
 
     row->packed_nbytes = 0;
     for (size_t i = 0; i < run->n_chunks; i++)
         row->packed_nbytes += run->packed[i].nbytes;
     if (r == 0)
         r = measure_decode(run, run->ops->decode, &row->decode_cpu);
-    if (r == 0)
+    if (r == 0 && !run->bench->is_gpu)
         r = measure_decode(run, run->ops->decode_reference, &row->decode_reference);
-    if (r == 0 && run->bench->daemon)
-        r = measure_daemon(run, row);
+    if (r == 0)
+        r = measure_others(run, row);
     return r;
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "clientlib/cli/crew.h"
+#include "clientlib/cli/gpu_card.h"
 #include "clientlib/cli/options.h"
 #include "encoders/codec.h"
 
@@ -21,6 +22,8 @@ struct wharf_cli_bench {
     struct wharf_cli_crew *crew;
     const struct wharf_cli_options *daemon; /* how to reach one, to be measured too; or NULL */
     unsigned depth;                         /* chunks that each of its clients has in flight */
+    bool is_gpu; /* GPUs are compared with this CPU: encoders are not timed, nor the reference */
+    struct wharf_cli_card *card; /* to be measured too, or NULL */
 };
 
 /* Uncompressed GB (10^9 bytes) a second, over all repetitions. */
@@ -43,6 +46,8 @@ struct wharf_cli_bench_row {
     struct wharf_cli_bench_speed decode_cpu;
     struct wharf_cli_bench_speed decode_reference;
     struct wharf_cli_bench_speed decode_daemon;
+    struct wharf_cli_bench_speed decode_card; /* by libwharf-cuda */
+    size_t n_copies;                          /* of the input that the card had; 0: not measured */
     uint32_t daemon_engines; /* bits 1 << enum wharf_engine: what ran those; 0: not measured */
 };
 

@@ -14,6 +14,7 @@ extern const struct wharf_cli_command wharf_cli_index;
 extern const struct wharf_cli_command wharf_cli_columns;
 extern const struct wharf_cli_command wharf_cli_decode;
 extern const struct wharf_cli_command wharf_cli_bench;
+extern const struct wharf_cli_command wharf_cli_why_command;
 extern const struct wharf_cli_command wharf_cli_rans;
 extern const struct wharf_cli_command wharf_cli_run;
 extern const struct wharf_cli_command wharf_cli_status;

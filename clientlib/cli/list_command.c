@@ -19,18 +19,15 @@
 #include "clientlib/cli/commands.h"
 #include "clientlib/cli/cpu_decode.h"
 #include "clientlib/cli/cpu_format.h"
+#include "clientlib/cli/file_walk.h"
 #include "clientlib/cli/json.h"
 #include "clientlib/cli/load.h"
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/progress.h"
 #include "encoders/container_read.h"
-#include "encoders/gzip/bgzf.h"
 #include "encoders/zstd/zstd_scan.h"
 
 enum { OPTION_EXACT = WHARF_CLI_LONG_ONLY, OPTION_JSON, MAX_CODECS = 64, MAX_CODECS_TEXT = 512 };
-
-/* Several blocks at a time, of which each has WHARF_BGZF_MAX_NBYTES at most. */
-enum { LIST_NBYTES = 4 * WHARF_BGZF_MAX_NBYTES };
 
 /* A number that has not been found out. */
 #define UNKNOWN UINT64_MAX
@@ -108,103 +105,55 @@ static int list_container(struct wharf_cli_task *task, struct listing *listing)
     return WHARF_CLI_GOOD;
 }
 
-/*
- * Counts the blocks, whose headers lead from one to the next.  `buf` has LIST_NBYTES: every byte is
- * read once, however small the blocks are.
- */
-static int count_blocks(struct wharf_cli_task *task, struct listing *listing, uint8_t *buf)
+static void count_block(void *context, const struct wharf_bgzf_piece *block)
 {
-    struct wharf_bgzf_splitter splitter = {0};
-    struct wharf_bgzf_piece piece = {.kind = WHARF_BGZF_MORE};
-    uint64_t start = 0; /* of what is in buf */
-    size_t nbytes = 0;
-    bool at_end = false;
-
-    while (piece.kind == WHARF_BGZF_MORE || piece.kind == WHARF_BGZF_BLOCK) {
-        size_t taken = (size_t)(splitter.file_offset - start);
-
-        if (piece.kind == WHARF_BGZF_MORE) {
-            int64_t n;
-
-            memmove(buf, buf + taken, nbytes - taken);
-            nbytes -= taken;
-            start += taken;
-            taken = 0;
-            n = wharf_cli_input_read_at(task->input, start + nbytes, buf + nbytes,
-                                        LIST_NBYTES - nbytes);
-            if (n < 0)
-                return wharf_cli_task_read_error(task, (int)n);
-            at_end = (size_t)n < LIST_NBYTES - nbytes;
-            nbytes += (size_t)n;
-        }
-        wharf_bgzf_next(&splitter, buf + taken, nbytes - taken, at_end, &piece);
-    }
-    /* What follows is gzip, which only decoding takes apart, or no gzip at all. */
-    if (piece.kind == WHARF_BGZF_END)
-        listing->n_chunks = splitter.n_blocks;
-    listing->in_nbytes = task->input->nbytes;
-    return WHARF_CLI_GOOD;
+    (void)block;
+    ++*(uint64_t *)context;
 }
 
 static int list_bgzf(struct wharf_cli_task *task, struct listing *listing)
 {
-    uint8_t *buf = malloc(LIST_NBYTES);
-    int status;
+    uint64_t n_blocks = 0;
+    bool is_whole;
+    int status = wharf_cli_walk_bgzf(task, count_block, &n_blocks, &is_whole);
 
-    if (!buf)
-        return wharf_cli_task_error(task, "cannot list", -ENOMEM);
-    status = count_blocks(task, listing, buf);
-    free(buf);
+    /* Otherwise what follows is gzip, which only decoding takes apart, or no gzip at all. */
+    if (is_whole)
+        listing->n_chunks = n_blocks;
+    listing->in_nbytes = task->input->nbytes;
     return status;
 }
 
-/* Finds the end of the frame at `offset`, which a header leads to.  *ret_state: FRAME, or why not.
- */
-static int scan_frame(struct wharf_cli_task *task, uint64_t offset,
-                      struct wharf_zstd_scan *ret_scan, enum wharf_zstd_scan_state *ret_state)
+struct frames {
+    uint64_t n, out_nbytes, largest;
+    bool is_known; /* the sizes are */
+};
+
+static void count_frame(void *context, const struct wharf_zstd_scan *scan, uint64_t offset)
 {
-    uint8_t header[WHARF_ZSTD_SCAN_NBYTES];
+    struct frames *frames = context;
 
-    *ret_scan = (struct wharf_zstd_scan){0};
-    do {
-        int64_t n =
-            wharf_cli_input_read_at(task->input, offset + ret_scan->nbytes, header, sizeof(header));
-
-        if (n < 0)
-            return wharf_cli_task_read_error(task, (int)n);
-        *ret_state = wharf_zstd_scan_step(ret_scan, header, (size_t)n);
-    } while (*ret_state == WHARF_ZSTD_SCAN_GOES_ON);
-    return WHARF_CLI_GOOD;
+    (void)offset;
+    frames->n++;
+    frames->is_known = frames->is_known && scan->frame.has_content_size &&
+                       scan->frame.content_nbytes < UNKNOWN - frames->out_nbytes;
+    frames->out_nbytes += frames->is_known ? scan->frame.content_nbytes : 0;
+    if (frames->is_known && scan->frame.content_nbytes > frames->largest)
+        frames->largest = scan->frame.content_nbytes;
 }
 
-/* Goes from frame to frame.  Their sizes are those of their headers, if all have them; a seek
- * table, for which nothing vouches, is one frame to pass over. */
+/* Sizes are those of the frames' headers, if all have them. */
 static int list_zstd(struct wharf_cli_task *task, struct listing *listing)
 {
-    uint64_t n_frames = 0, out_nbytes = 0, largest = 0, offset = 0;
-    bool is_known = true;
+    struct frames frames = {.is_known = true};
+    bool is_whole;
+    int status = wharf_cli_walk_zstd(task, count_frame, &frames, &is_whole);
 
-    while (offset < task->input->nbytes) {
-        struct wharf_zstd_scan scan;
-        enum wharf_zstd_scan_state state;
-        int status = scan_frame(task, offset, &scan, &state);
-
-        offset += scan.nbytes;
-        if (status != WHARF_CLI_GOOD || state != WHARF_ZSTD_SCAN_FRAME ||
-            offset > task->input->nbytes)
-            return status;
-        if (scan.frame.is_skippable)
-            continue;
-        n_frames++;
-        is_known = is_known && scan.frame.has_content_size &&
-                   scan.frame.content_nbytes < UNKNOWN - out_nbytes;
-        out_nbytes += is_known ? scan.frame.content_nbytes : 0;
-        if (is_known && scan.frame.content_nbytes > largest)
-            largest = scan.frame.content_nbytes;
-    }
-    listing->n_chunks = n_frames;
-    listing->chunk_nbytes = is_known ? largest : UNKNOWN;
-    listing->out_nbytes = is_known ? out_nbytes : UNKNOWN;
+    if (!is_whole)
+        return status;
+    listing->n_chunks = frames.n;
+    listing->chunk_nbytes = frames.is_known ? frames.largest : UNKNOWN;
+    listing->out_nbytes = frames.is_known ? frames.out_nbytes : UNKNOWN;
     return WHARF_CLI_GOOD;
 }
 

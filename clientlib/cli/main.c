@@ -16,11 +16,12 @@ static const struct wharf_cli_command help_command;
 static const struct wharf_cli_command version_command;
 
 static const struct wharf_cli_command *const commands[] = {
-    &wharf_cli_pack,           &wharf_cli_unpack, &wharf_cli_cat,     &wharf_cli_test,
-    &wharf_cli_list,           &wharf_cli_index,  &wharf_cli_columns, &wharf_cli_decode,
-    &wharf_cli_bench,          &wharf_cli_rans,   &wharf_cli_run,     &wharf_cli_status,
-    &wharf_cli_stats,          &wharf_cli_top,    &wharf_cli_ping,    &wharf_cli_drain,
-    &wharf_cli_doctor_command, &wharf_cli_cdi,    &help_command,      &version_command,
+    &wharf_cli_pack,   &wharf_cli_unpack,         &wharf_cli_cat,     &wharf_cli_test,
+    &wharf_cli_list,   &wharf_cli_index,          &wharf_cli_columns, &wharf_cli_decode,
+    &wharf_cli_bench,  &wharf_cli_why_command,    &wharf_cli_rans,    &wharf_cli_run,
+    &wharf_cli_status, &wharf_cli_stats,          &wharf_cli_top,     &wharf_cli_ping,
+    &wharf_cli_drain,  &wharf_cli_doctor_command, &wharf_cli_cdi,     &help_command,
+    &version_command,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

@@ -284,7 +284,8 @@ bool wharf_cli_output_lacks(const struct wharf_cli_output *output, uint64_t *ret
     bool is_open = output->keep_nbytes > UINT64_MAX / 2; /* no file is as long: to the end */
 
     *ret_passed = output->n_passed;
-    return output->is_range && (output->skip_nbytes > 0 || (!is_open && output->keep_nbytes > 0));
+    return output->is_range && !output->may_end_early &&
+           (output->skip_nbytes > 0 || (!is_open && output->keep_nbytes > 0));
 }
 
 bool wharf_cli_output_is_input(const struct wharf_cli_output *output, const struct stat *input)

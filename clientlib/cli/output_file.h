@@ -53,6 +53,7 @@ struct wharf_cli_output {
     uint64_t n_passed;    /* given to be written, kept or not */
     uint64_t skip_nbytes; /* still to be left out before the range */
     uint64_t keep_nbytes; /* still to come in it */
+    bool may_end_early;   /* the range may reach behind the output's end */
 };
 
 /* Opens `path`, which can name a descriptor (descriptor_path.h): "-" is standard output.  0 or

@@ -41,6 +41,20 @@ $(CUDA_SIMT_A): $(cuda_simt_obj)
 	@mkdir -p $(@D)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
+# The same for programs that load the library, with what stands in for CUDA's driver beside it.
+CUDA_SIMT_SO := $(addprefix $(BUILD)/tests/cuda-simt/,libwharf-cuda.so.$(ABI) libcuda.so.1)
+$(BUILD)/tests/cuda-simt/libwharf-cuda.so.$(ABI): $(cuda_simt_obj) $(SIMT_A) $(LIB_A) clientlib/cuda/libwharf-cuda.map
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -shared $(ALL_LDFLAGS) -Wl,-soname,$(notdir $@) -Wl,--version-script=clientlib/cuda/libwharf-cuda.map \
+	    -o $@ $(cuda_simt_obj) $(SIMT_A) $(LIB_A) $(SIMT_LIBS) -lm
+$(BUILD)/tests/cuda-simt/libcuda.so.1: $(call obj,tests/gpu/driver_simt.c)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) -o $@ $<
+
+test-programs test-integration: $(if $(filter tsan,$(VARIANT)),,$(CUDA_SIMT_SO))
+
 # As its comment says, but for the libraries.
 CUDA_EXAMPLE := $(BUILD)/tests/example_cuda
 $(CUDA_EXAMPLE): clientlib/cuda/example_cuda.c $(CUDA_A) $(LIB_A)

@@ -62,6 +62,9 @@ void wharf_stats_copy_daemon(const struct wharf_core *core, struct wharf_stats_d
     ret_daemon->n_parts = core->fleet.n_parts;
     ret_daemon->n_parts_refused = core->fleet.n_parts_refused;
     ret_daemon->pinned_nbytes = core->residency.pinned_nbytes;
+    ret_daemon->gpu_chunk_nbytes = core->config.gpu_chunk_nbytes;
+    ret_daemon->gpu_memory_nbytes = core->config.gpu_memory_nbytes;
+    ret_daemon->gpu_longest_ns = core->config.gpu_longest_ns;
     for (unsigned i = 0; i < WHARF_N_TOTALS; i++)
         ret_daemon->totals[i] = core->tenants.totals.of[i].total;
     ret_daemon->started_s = core->started_s;
@@ -385,6 +388,14 @@ static void add_info(struct wharf_stats_page *page, const struct group *group)
           "Chunks that GPUs could not decode in parts.", source->daemon.n_parts_refused)           \
     VALUE(wharf_gpu_pinned_bytes, GAUGE, OF_DAEMON, "Memory of clients that is pinned for GPUs.",  \
           source->daemon.pinned_nbytes)                                                            \
+    VALUE(wharf_gpu_pinned_limit_bytes, GAUGE, OF_DAEMON,                                          \
+          "The most memory of clients that is pinned for GPUs.", source->daemon.gpu_memory_nbytes) \
+    VALUE(wharf_gpu_chunk_limit_bytes, GAUGE, OF_DAEMON,                                           \
+          "The largest chunk, in or out, that GPUs decode many of at a time.",                     \
+          source->daemon.gpu_chunk_nbytes)                                                         \
+    VALUE(wharf_gpu_longest_seconds, GAUGE, OF_DAEMON,                                             \
+          "How long GPUs may have a chunk; 0: without limit.",                                     \
+          1e-9 * (double)source->daemon.gpu_longest_ns)                                            \
     VALUE(wharf_gpu_up, GAUGE, OF_GPU, "Whether the GPU's worker takes jobs.",                     \
           source->daemon.gpus[gpu].is_up)                                                          \
     VALUE(wharf_gpu_warps, GAUGE, OF_GPU,                                                          \

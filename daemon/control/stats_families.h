@@ -32,6 +32,7 @@ struct wharf_stats_daemon {
     uint64_t n_shared_chunks, n_shared_ranges, n_helped_ranges;
     uint64_t n_parted_chunks, n_parts, n_parts_refused;
     uint64_t pinned_nbytes;
+    uint64_t gpu_chunk_nbytes, gpu_memory_nbytes, gpu_longest_ns; /* settings */
     uint64_t totals[WHARF_N_TOTALS];
     double started_s, configured_s; /* Unix time */
     bool has_bad_config;

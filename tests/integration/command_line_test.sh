@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib/tap.sh"
 set -o pipefail
 
-COMMANDS=(pack unpack cat test list index columns decode bench rans run status stats top ping drain doctor cdi help version)
+COMMANDS=(pack unpack cat test list index columns decode bench why rans run status stats top ping drain doctor cdi help version)
 
 test_help_and_version() {
     "$WHARF" --version > out
@@ -256,6 +256,10 @@ bench
 bench --clients 0 data
 bench data more
 bench -c rle1 data
+bench --gpu --engine cpu data
+why
+why data more
+why --seconds -1 data
 EOS
     expect_text 'data message out' "$(echo *)"
 }
