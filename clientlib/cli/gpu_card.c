@@ -302,6 +302,7 @@ static int make_batch(struct wharf_cli_card_batch *batch, char *message, size_t 
     batch->batch = (struct wharf_cuda_batch)WHARF_CUDA_BATCH_INIT;
     batch->batch.codec = batch->chunks[0].codec;
     batch->batch.parameter = batch->chunks[0].parameter;
+    batch->batch.flags = batch->chunks[0].flags;
     batch->batch.n_chunks = n;
     int r = batch->card->library.decode_scratch(batch->card->cuda, &batch->batch,
                                                 &batch->batch.scratch_nbytes);
@@ -388,47 +389,56 @@ int wharf_cli_card_batch_decode(struct wharf_cli_card_batch *batch, uint64_t *re
     return 0;
 }
 
-static int compare_copy(const struct wharf_cli_card_batch *batch, const uint8_t *out)
-{
-    for (size_t i = 0; i < batch->n_chunks; i++) {
-        const struct wharf_cli_bench_chunk *chunk = &batch->chunks[i];
+typedef int each_fn(void *context, size_t chunk, const struct wharf_outcome *outcome,
+                    const uint8_t *out);
 
-        if (chunk->raw && memcmp(out, chunk->raw, chunk->raw_nbytes) != 0)
-            return -EBADMSG;
-        out += round_up(chunk->raw_nbytes);
+static int each_of_copy(const struct wharf_cli_card_batch *batch, size_t copy,
+                        const struct wharf_outcome *outcomes, const uint8_t *out, each_fn *each,
+                        void *context)
+{
+    size_t first = copy * batch->n_chunks;
+    int r = 0;
+
+    for (size_t i = 0; i < batch->n_chunks && r == 0; i++) {
+        r = each(context, first + i, &outcomes[first + i], out);
+        out += round_up(batch->chunks[i].raw_nbytes);
     }
-    return 0;
+    return r;
 }
 
-static int compare_outcomes(const struct wharf_cli_card_batch *batch)
+int wharf_cli_card_batch_each(struct wharf_cli_card_batch *batch, each_fn *each, void *context)
 {
+    const struct driver *driver = &batch->card->driver;
     size_t n = batch->batch.n_chunks;
     struct wharf_outcome *outcomes = malloc(n * sizeof(*outcomes) + 1);
-    int r = outcomes ? 0 : -ENOMEM;
+    uint8_t *out = malloc(batch->out_nbytes + 1);
+    int r = outcomes && out ? 0 : -ENOMEM;
 
-    if (r == 0 && batch->card->driver.copy_out(outcomes, batch->outcomes, n * sizeof(*outcomes)))
+    if (r == 0 && driver->copy_out(outcomes, batch->outcomes, n * sizeof(*outcomes)))
         r = -EIO;
-    for (size_t i = 0; i < n && r == 0; i++)
-        if (outcomes[i].result != WHARF_OK ||
-            outcomes[i].out_nbytes != batch->chunks[i % batch->n_chunks].raw_nbytes)
-            r = -EBADMSG;
+    for (size_t copy = 0; copy < batch->n_copies && r == 0; copy++) {
+        r = driver->copy_out(out, batch->out + copy * batch->out_nbytes, batch->out_nbytes) ? -EIO
+                                                                                            : 0;
+        if (r == 0)
+            r = each_of_copy(batch, copy, outcomes, out, each, context);
+    }
     free(outcomes);
+    free(out);
     return r;
+}
+
+static int compare_chunk(void *context, size_t chunk, const struct wharf_outcome *outcome,
+                         const uint8_t *out)
+{
+    const struct wharf_cli_card_batch *batch = context;
+    const struct wharf_cli_bench_chunk *wanted = &batch->chunks[chunk % batch->n_chunks];
+
+    if (outcome->result != WHARF_OK || outcome->out_nbytes != wanted->raw_nbytes)
+        return -EBADMSG;
+    return wanted->raw && memcmp(out, wanted->raw, wanted->raw_nbytes) != 0 ? -EBADMSG : 0;
 }
 
 int wharf_cli_card_batch_compare(struct wharf_cli_card_batch *batch)
 {
-    uint8_t *out = malloc(batch->out_nbytes + 1);
-    int r = out ? compare_outcomes(batch) : -ENOMEM;
-
-    for (size_t copy = 0; copy < batch->n_copies && r == 0; copy++) {
-        r = batch->card->driver.copy_out(out, batch->out + copy * batch->out_nbytes,
-                                         batch->out_nbytes)
-                ? -EIO
-                : 0;
-        if (r == 0)
-            r = compare_copy(batch, out);
-    }
-    free(out);
-    return r;
+    return wharf_cli_card_batch_each(batch, compare_chunk, batch);
 }

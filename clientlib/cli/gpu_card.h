@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "clientlib/cli/bench_clients.h"
+#include "proto/wharf_result.h"
 
 struct wharf_cli_card;
 
@@ -30,12 +31,13 @@ const char *wharf_cli_card_version(const struct wharf_cli_card *card);
 /* Whether the library decodes the codec. */
 int wharf_cli_card_can_decode(const struct wharf_cli_card *card, uint32_t codec);
 
-/* So often n chunks are to be in GPU memory, sources and outputs, to keep a GPU busy: for about
- * wanted_nbytes of output, if there is room. */
+/* How many copies of the chunks to put into GPU memory to keep a GPU busy: about wanted_nbytes of
+ * output, as far as sources and outputs have room. */
 size_t wharf_cli_card_copies(const struct wharf_cli_card *card, uint64_t in_nbytes,
                              uint64_t out_nbytes, uint64_t wanted_nbytes);
 
-/* Chunks of one codec and parameter in GPU memory, each n_copies times, sources too. */
+/* Chunks of one codec, parameter and flags, without checksums, in GPU memory, each n_copies times,
+ * sources too. */
 struct wharf_cli_card_batch;
 
 /* 0, or -errno with why in `message`.  The chunks must stay. */
@@ -47,11 +49,17 @@ int wharf_cli_card_batch_new(struct wharf_cli_card *card,
 /* Takes NULL. */
 void wharf_cli_card_batch_free(struct wharf_cli_card_batch *batch);
 
-/* Decodes all of it once, from GPU memory to GPU memory; *ret_ns by the GPU's clock.  0 or -errno.
- */
+/* Decodes the batch once, within GPU memory; *ret_ns is by the GPU's clock.  0 or -errno. */
 int wharf_cli_card_batch_decode(struct wharf_cli_card_batch *batch, uint64_t *ret_ns);
 
-/* Compares what was decoded last: 0, -EBADMSG or another -errno. */
+/* Calls `each` with the last outcome and output of every chunk of every copy, until it returns
+ * other than 0.  Returns its last value, or -errno. */
+int wharf_cli_card_batch_each(struct wharf_cli_card_batch *batch,
+                              int (*each)(void *context, size_t chunk,
+                                          const struct wharf_outcome *outcome, const uint8_t *out),
+                              void *context);
+
+/* Compares the last outputs: 0, -EBADMSG or another -errno. */
 int wharf_cli_card_batch_compare(struct wharf_cli_card_batch *batch);
 
 #endif

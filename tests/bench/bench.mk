@@ -21,6 +21,25 @@ $(BUILD)/bench/files_limit.so: $(call obj,tests/bench/files_limit.c)
 $(BUILD)/bench/share_client: $(call obj,tests/bench/share_client.c) $(TESTLIB) $(ENCODING_LIB)
 	$(call program,$(STATIC_LIBS),$(CXX))
 
+# Damaged chunks for libraries.  It runs on machines without ours, and loads libwharf-cuda if it is there.
+$(BUILD)/bench/damage: $(call obj,$(wildcard tests/bench/damage_*.c) clientlib/cli/gpu_card.c) $(TESTLIB) $(ENCODING_LIB)
+	$(call program,$(STATIC_LIBS),$(CXX))
+
+test-programs test-integration: $(if $(filter tsan,$(VARIANT)),,$(BUILD)/bench/damage)
+
+# nvCOMP's part of it, where nvCOMP is unpacked: a folder with include and lib64.
+NVCOMP_HOME ?=
+.PHONY: nvcomp-damage
+nvcomp-damage: $(BUILD)/bench/nvcomp_damage
+$(BUILD)/bench/nvcomp_damage: tests/gpu/nvcomp_damage.cu tests/bench/damage_files.c tests/bench/damage_files.h
+	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
+	$(if $(NVCOMP_HOME),,$(error NVCOMP_HOME has to be where nvCOMP is))
+	$(say) NVCC $@
+	@mkdir -p $(@D)
+	$(Q)$(NVCC) -std=c++17 -O2 -I. -I$(NVCOMP_HOME)/include -o $@ $(filter-out %.h,$^) -L$(NVCOMP_HOME)/lib64 -l:libnvcomp.so.6 \
+	    -Xlinker -rpath -Xlinker '$$ORIGIN'
+	$(Q)cp -u $(NVCOMP_HOME)/lib64/libnvcomp.so.6 $(@D)/
+
 .PHONY: bench bench-programs
 bench-programs: $(bench_bin)
 

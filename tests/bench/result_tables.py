@@ -396,9 +396,45 @@ def neighbours():
     yield from source('hostile.jsonl', scrapes)
 
 
+# ---- damaged chunks --------------------------------------------------------------------------
+
+DAMAGE_CODECS = ('deflate', 'gzip', 'lz4', 'snappy', 'zstd')
+DAMAGE_LIBRARIES = ('libwharf', 'libwharf-cuda', 'wharfd', 'nvCOMP')
+DAMAGE_COUNTS = ('contexts_killed', 'wrong', 'hangs', 'refused', 'placed')
+
+
+def damage_line(title, library, rows):
+    return [title, library, *(f'{sum(row[count] for row in rows):,}' for count in DAMAGE_COUNTS)]
+
+
+def bad_bytes():
+    """A line for each library of codecs that nvCOMP has, and one for all others together."""
+    rows = {(row['codec'], row['library']): row for row in rows_of('damage')}
+    lines, used = [], []
+    for codec in DAMAGE_CODECS:
+        for library in DAMAGE_LIBRARIES:
+            if (codec, library) in rows:
+                used.append(rows[codec, library])
+                lines.append(damage_line(codec, library, used[-1:]))
+    for library in DAMAGE_LIBRARIES:
+        others = [row for (codec, whose), row in rows.items()
+                  if whose == library and codec not in DAMAGE_CODECS]
+        used += others
+        if others:
+            lines.append(damage_line(f'{len(others)} others', library, others))
+    yield from table(['codec', 'library', 'contexts killed', 'wrong bytes accepted', 'hangs', 'errors told',
+                      'with their place'], lines)
+    chunks = ' or '.join(f'{n:,}' for n in sorted({row['chunks'] for row in used}))
+    batches = ' or '.join(str(n) for n in sorted({row['batch'] for row in used}))
+    devices = ' and '.join(sorted({row['device'] for row in used if row['device'] != 'none'}))
+    where = f', on {devices}' if devices else ''
+    yield from source(f'damage.jsonl: {chunks} chunks of each codec, {batches} at a time{where}', used,
+                      what=lambda row: row['library'])
+
+
 TABLES = {
     'summary': summary, 'deflate-gpu': deflate_gpu, 'rle-gpu': rle_gpu, 'lz-gpu': lz_gpu, 'rans-sizes': rans_sizes,
     'cpu-deflate': cpu_deflate, 'cat': cat_cpu, 'callers': callers_cpu,
     'share': share_gpu, 'tenant': tenant_gpu,
-    'daemon-data': daemon_data, 'storms': storms, 'neighbours': neighbours,
+    'daemon-data': daemon_data, 'bad-bytes': bad_bytes, 'storms': storms, 'neighbours': neighbours,
 }

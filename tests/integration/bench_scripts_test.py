@@ -21,6 +21,7 @@ BENCH = TOP / 'tests' / 'bench'
 BUILD = TOP / os.environ.get('BUILD', 'build/release')
 # What a program is called whose source is not called so.
 NAMES = {'gpu_.*_main': lambda stem: 'wharf_' + stem.removesuffix('_main'),
+         'damage_main': lambda stem: 'damage',
          '(storms|owners)_main': lambda stem: 'wharf_' + stem.removesuffix('_main')}
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(BENCH))
@@ -112,7 +113,7 @@ def programs_answer_help_first():
 
 def wrong_words_are_told_the_usage():
     """Where a text holds a %, argparse took it for a place to fill in, and crashed."""
-    for name in ('epoch-run', 'gpu-report', 'gpu-run', 'gpu-study', 'rans-sizes', 'run-bench', 'share-run'):
+    for name in ('damage-run', 'epoch-run', 'gpu-report', 'gpu-run', 'gpu-study', 'rans-sizes', 'run-bench', 'share-run'):
         done = subprocess.run([BENCH / name, '--no-such-option'], capture_output=True, text=True, check=False)
         if done.returncode != 2 or not done.stderr.startswith(f'usage: {name} '):
             yield f'{name}: status {done.returncode}, {done.stderr}'
