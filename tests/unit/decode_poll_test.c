@@ -14,6 +14,7 @@
 #include "tests/lib/test_pack.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_rans.h"
+#include "tests/lib/test_rounds.h"
 
 #define X(ID, name, number, summary) WHARF_CODEC_##ID,
 static const uint32_t codecs[] = {WHARF_CODEC_LIST(X)};
@@ -121,7 +122,7 @@ Test(decode_poll, errors_are_the_same_with_questions)
         struct stream stream;
         stream_init(&stream, codecs[i], "text");
         size_t nbytes = stream.job.in_nbytes;
-        for (unsigned k = 0; k < 24; k++) {
+        for (unsigned k = 0; k < TEST_ROUNDS(24); k++) {
             size_t at = test_random_below(&random, nbytes);
             uint8_t before = stream.packed[at];
             stream.job.in_nbytes = k % 3 == 0 ? at : nbytes;

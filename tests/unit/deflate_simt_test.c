@@ -17,6 +17,7 @@
 #include "tests/lib/test_guard.h"
 #include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
+#include "tests/lib/test_rounds.h"
 
 enum { MAX_NBYTES = 200000 };
 
@@ -266,8 +267,10 @@ Test(deflate_simt, judges_truncation_at_every_byte_alike)
         uint32_t kernel = kernels[k % N_KERNELS];
         fills[(k + k / N_KERNELS) % N_FILLS](&random, data, 2500);
         size_t n = pack(kernel, 9, 0, 9, 0, data, 2500, packed, sizeof(packed));
-        for (size_t cut = 0; cut < n; cut += 1 + n / 300)
-            compare(kernel, packed, cut, 2500, (int)(cut % 3), "cut at byte", cut);
+        /* At every few, of more bytes than rounds. */
+        size_t step = 1 + n / TEST_ROUNDS(300);
+        for (size_t cut = 0; cut < n; cut += step)
+            compare(kernel, packed, cut, 2500, (int)(cut / step % 3), "cut at byte", cut);
     }
 }
 
@@ -279,7 +282,8 @@ Test(deflate_simt, judges_every_output_capacity_alike)
         uint32_t kernel = kernels[k < N_FILLS ? 0 : 3 + k % 3];
         fills[k % N_FILLS](&random, data, 4000);
         size_t n = pack(kernel, 9, 0, 9, 0, data, 4000, packed, sizeof(packed));
-        for (size_t avail = 0; avail <= 4000; avail += 1 + test_random_below(&random, 40))
+        uint32_t most = 8000 / TEST_ROUNDS(200);
+        for (size_t avail = 0; avail <= 4000; avail += 1 + test_random_below(&random, most))
             compare(kernel, packed, n, avail, (int)(avail % 3), "capacity", avail);
     }
 }
@@ -289,7 +293,7 @@ Test(deflate_simt, judges_flipped_bits_alike)
     struct test_random random = {6};
     unsigned n_bad = 0;
 
-    for (unsigned i = 0; i < 1000; i++) {
+    for (unsigned i = 0; i < TEST_ROUNDS(1000); i++) {
         uint32_t kernel = kernels[i % N_KERNELS];
         size_t nbytes = 500 + test_random_below(&random, 8000);
         fills[i / N_KERNELS % N_FILLS](&random, data, nbytes);
@@ -305,7 +309,7 @@ Test(deflate_simt, judges_flipped_bits_alike)
             compare(kernel, packed, n, nbytes + i % 2 * 3000, (int)(i / 3 % 3), "damage", i);
         n_bad += want.result != WHARF_OK;
     }
-    cr_assert_gt(n_bad, 550);
+    cr_assert_gt(n_bad, TEST_ROUNDS(550));
 }
 
 /* Garbage behind a good header: everything is wrong soon, in every way. */

@@ -16,6 +16,7 @@
 #include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_rans.h"
+#include "tests/lib/test_rounds.h"
 
 enum { N_THREADS = 4, MAX_PARTS = 256 };
 
@@ -163,7 +164,7 @@ Test(rans_crew, damage_has_one_outcome, .timeout = 600)
     const unsigned first = 0, step = 1;
 #endif
 
-    for (unsigned i = first; i < 60; i += step) {
+    for (unsigned i = first; i < TEST_ROUNDS(60); i += step) {
         struct test_rans rans = test_rans_new(&plans[i % N_PLANS]);
         struct crew crew = {.base.run = run, .random = {i}, .n_threads = i % 2 ? N_THREADS : 1};
         /* In the fields of splits, mostly. */
@@ -173,7 +174,7 @@ Test(rans_crew, damage_has_one_outcome, .timeout = 600)
         n_good += check(&rans, "best", &crew);
         test_rans_free(&rans);
     }
-    cr_assert_lt(n_good, 10);
+    cr_assert_lt(n_good, TEST_ROUNDS(10));
 }
 
 static uint32_t refuse(struct wharf_decode_poll *poll)

@@ -13,6 +13,7 @@
 #include "clientlib/wharf.h"
 #include "daemon/base/clock.h"
 #include "tests/lib/test_daemon.h"
+#include "tests/lib/test_rounds.h"
 #include "tests/lib/test_storm.h"
 #include "tests/lib/test_wait.h"
 
@@ -56,7 +57,7 @@ Test(replay, calm_weather)
                                    .chunks = &chunks,
                                    .way = way,
                                    .seed = way,
-                                   .n_jobs = 5000,
+                                   .n_jobs = TEST_ROUNDS(5000),
                                    .n_in_flight = 500,
                                    .batch_one_in = 5,
                                    .cancel_one_in = 10,

@@ -13,6 +13,7 @@
 #include "tests/lib/test_forge.h"
 #include "tests/lib/test_guard.h"
 #include "tests/lib/test_outcome.h"
+#include "tests/lib/test_rounds.h"
 
 /* ---- streams that ask for the most ---------------------------------------------------------- */
 
@@ -178,7 +179,8 @@ Test(step_budget_simt, half_of_it_is_enough_for_what_asks_for_the_most)
 {
     for (unsigned k = 0; k < N_BLOCKS; k++) {
         struct test_forge forge;
-        make_stream(&forge, k, 3000);
+        /* Many times what a stream has beside its blocks, at a third too. */
+        make_stream(&forge, k, TEST_ROUNDS(3000));
         size_t nbytes = test_forge_nbytes(&forge);
         check_margin(WHARF_CODEC_DEFLATE, forge.data, nbytes, forge.out_nbytes, "blocks", k);
         check_margin(WHARF_DEVICE_SERIAL | WHARF_CODEC_DEFLATE, forge.data, nbytes,
