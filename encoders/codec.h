@@ -65,6 +65,12 @@ typedef void wharf_decode_fn(const uint8_t *in, size_t in_nbytes, uint8_t *out, 
                              const struct wharf_codec_setting *setting,
                              struct wharf_outcome *ret_outcome);
 
+/* Decodes the range of a stream's output that fills the destination; otherwise as above. */
+typedef void wharf_decode_range_fn(const uint8_t *in, size_t in_nbytes, uint64_t first,
+                                   uint8_t *out, size_t out_nbytes,
+                                   const struct wharf_codec_setting *setting,
+                                   struct wharf_outcome *ret_outcome);
+
 /* One of the encoders that a codec has, for choosing by name.  An encoder without levels has
  * level_min, level_max and level_default 0. */
 struct wharf_encoder_row {
@@ -139,6 +145,10 @@ struct wharf_codec_ops {
      */
     uint32_t (*unit_nbytes)(uint32_t parameter);
     const struct wharf_model_ops *models; /* NULL: it has none that can be registered */
+    /* Decode out_nbytes of the output from `first` on; NULL: the codec decodes from the start only.
+     * On success the outcome's out_nbytes is out_nbytes. */
+    wharf_decode_range_fn *decode_range;
+    wharf_decode_range_fn *decode_range_reference;
     /* From how much output on a decoder makes use of a crew, where the stream lets it; 0: never. */
     uint64_t least_shared_nbytes;
 };

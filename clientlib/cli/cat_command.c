@@ -10,11 +10,12 @@
 #include "clientlib/cli/number.h"
 #include "clientlib/cli/progress.h"
 
-enum { OPTION_INDEX = WHARF_CLI_LONG_ONLY };
+enum { OPTION_INDEX = WHARF_CLI_LONG_ONLY, OPTION_DIRECT };
 
 static const struct option own_options[] = {
     {"range", required_argument, NULL, 'r'},
     {"index", required_argument, NULL, OPTION_INDEX},
+    {"direct", no_argument, NULL, OPTION_DIRECT},
     {0},
 };
 
@@ -28,6 +29,10 @@ static const char *take_option(void *own, int option, const char *argument)
 {
     struct settings *settings = own;
 
+    if (option == OPTION_DIRECT) {
+        settings->range.is_direct = true;
+        return NULL;
+    }
     if (option == OPTION_INDEX) {
         settings->range.index = argument;
         return *argument ? NULL : "the name of a file";
@@ -137,7 +142,7 @@ static int run_command(const struct wharf_cli_command *command, int argc, char *
     struct wharf_cli_options options;
     struct wharf_cli_operands operands = {.n_max = argc};
     struct wharf_cli_service service;
-    struct settings settings = {{0, UINT64_MAX, NULL}, command == &wharf_cli_test};
+    struct settings settings = {{0, UINT64_MAX, NULL, false}, command == &wharf_cli_test};
     int status = wharf_cli_parse(command, argc, argv, &settings, &options, &operands);
 
     if (status == WHARF_CLI_GO_ON && settings.range.index && operands.n > 1)
@@ -175,7 +180,9 @@ const struct wharf_cli_command wharf_cli_cat = {
             "  -r, --range OFF:LEN  of each FILE only LEN bytes of output from offset OFF on;\n"
             "                       OFF: goes to the end.  Of containers chunks are read;\n"
             "                       of FILE with an index FILE.whi (wharf index) what it says\n"
-            "      --index INDEX    that index, GZIDX or .gzi, and no other\n",
+            "      --index INDEX    that index, GZIDX or .gzi, and no other\n"
+            "      --direct         of chunks of bdi, fpc, cpack, best and palette read only\n"
+            "                       the lines of the range, which are then not verified\n",
     .writes_file = true,
     .decompresses = true,
     .salvages = true,

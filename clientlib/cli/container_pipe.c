@@ -8,6 +8,7 @@
 #include "clientlib/cli/load.h"
 #include "clientlib/cli/pipeline.h"
 #include "encoders/container_read.h"
+#include "encoders/line/line.h"
 
 enum {
     /* Output that a slot gathers: enough that handing a slot on costs nothing beside decoding it
@@ -42,6 +43,8 @@ struct container_pipe {
     uint64_t out_end; /* the last chunk's */
     uint64_t start;   /* of the range */
     uint64_t end;     /* UINT64_MAX: of the output */
+    bool is_direct;   /* of chunks that are partly in the range, only lines are read */
+    uint64_t n_direct;
     int status;
 };
 
@@ -93,6 +96,95 @@ static void take_chunk(struct container_pipe *pipe, struct slot *slot)
     slot->in_offset = chunk->payload_offset + chunk->payload_avail;
     pipe->has_item = false;
     /* What is behind the range is not looked at. */
+    if (pipe->out_end >= pipe->end)
+        end_reading(pipe, slot, 0, NULL);
+}
+
+/* ---- lines of a chunk, without the others --------------------------------------------------- */
+
+/* The part of the chunk that lies in the range. */
+static uint64_t wanted_first(const struct container_pipe *pipe,
+                             const struct wharf_container_chunk *chunk)
+{
+    return pipe->start > chunk->out_offset ? pipe->start - chunk->out_offset : 0;
+}
+
+static uint64_t wanted_end(const struct container_pipe *pipe,
+                           const struct wharf_container_chunk *chunk)
+{
+    uint64_t left = pipe->end - chunk->out_offset;
+
+    return left < chunk->raw_nbytes ? left : chunk->raw_nbytes;
+}
+
+static bool is_direct(const struct container_pipe *pipe, const struct wharf_container_chunk *chunk)
+{
+    return pipe->is_direct && chunk->ops->decode_range &&
+           (wanted_first(pipe, chunk) > 0 || wanted_end(pipe, chunk) < chunk->raw_nbytes);
+}
+
+/* Reads the parts of the payload that the lines need.  Returns their size, or -errno. */
+static int64_t read_parts(struct container_pipe *pipe, const struct wharf_container_chunk *chunk,
+                          uint64_t first, uint64_t nbytes, uint8_t *payload)
+{
+    struct wharf_line_parts parts = {chunk->codec, chunk->payload_nbytes, first, nbytes, 0};
+    uint64_t offset, part_nbytes;
+    int64_t taken = 0;
+
+    while (wharf_line_parts_next(&parts, payload, &offset, &part_nbytes)) {
+        int64_t n = wharf_cli_input_read_bare(pipe->task->input, chunk->payload_offset + offset,
+                                              payload + offset, part_nbytes);
+
+        if (n < 0)
+            return n;
+        if ((uint64_t)n < part_nbytes)
+            return -EIO; /* the file became shorter */
+        taken += n;
+    }
+    return taken;
+}
+
+/* Decodes the lines at once: the slot's job for the chunk is empty. */
+static void take_lines(struct container_pipe *pipe, struct slot *slot)
+{
+    struct wharf_container_chunk *chunk = &slot->chunks[slot->load.n_jobs];
+    uint8_t *payload = slot->load.in + slot->payload_nbytes;
+    uint8_t *out = slot->load.out + slot->out_nbytes;
+    struct wharf_decode_job nothing = {.codec = WHARF_CODEC_STORED, .in = payload, .out = out};
+    struct wharf_outcome outcome;
+
+    *chunk = pipe->item.chunk;
+    uint64_t first = wanted_first(pipe, chunk), nbytes = wanted_end(pipe, chunk) - first;
+    int64_t taken = read_parts(pipe, chunk, first, nbytes, payload);
+    if (taken < 0) {
+        end_reading(pipe, slot, (int)taken, NULL);
+        return;
+    }
+    const struct wharf_decode_job job = {
+        .codec = chunk->codec,
+        .flags = WHARF_JOB_RANGE,
+        .setting = {.parameter = chunk->parameter},
+        .first = first,
+        .in = payload,
+        .in_nbytes = chunk->payload_nbytes,
+        .out = out,
+        .out_avail = nbytes,
+    };
+    wharf_decode_job_run(&job, pipe->task->options->engine == WHARF_ENGINE_REFERENCE, &outcome);
+    if (outcome.result != WHARF_OK) {
+        struct wharf_container_fault fault = wharf_container_chunk_fault(chunk, &outcome);
+        end_reading(pipe, slot, 0, &fault);
+        return;
+    }
+    wharf_cli_load_add(&slot->load, &nothing);
+    slot->payload_nbytes += chunk->payload_avail;
+    slot->out_nbytes += nbytes;
+    slot->in_offset = chunk->payload_offset + chunk->payload_avail;
+    chunk->out_offset += first;
+    chunk->raw_nbytes = (uint32_t)nbytes;
+    chunk->payload_avail = (uint32_t)taken;
+    pipe->has_item = false;
+    pipe->n_direct++;
     if (pipe->out_end >= pipe->end)
         end_reading(pipe, slot, 0, NULL);
 }
@@ -155,7 +247,10 @@ static bool fill(void *context, void *slot_memory)
             continue;
         if (!has_room(slot, &pipe->item.chunk))
             break;
-        take_chunk(pipe, slot);
+        if (is_direct(pipe, &pipe->item.chunk))
+            take_lines(pipe, slot);
+        else
+            take_chunk(pipe, slot);
     }
     slot->out_end = pipe->out_end;
     pipe->is_too_large = pipe->has_item && pipe->item.chunk.raw_nbytes > pipe->slot_out_nbytes;
@@ -367,6 +462,15 @@ static int prepare_range(struct container_pipe *pipe)
     return status == WHARF_CLI_GOOD ? seek(pipe) : status;
 }
 
+/* A chunk's checksum covers all of its output. */
+static void tell_unverified(struct wharf_cli_task *task)
+{
+    task->tally->is_unverified = true;
+    if (!task->options->quiet)
+        wharf_cli_say("%s: by --direct: chunks that are partly in the range are not verified",
+                      task->input->name);
+}
+
 int wharf_cli_container_pipe(struct wharf_cli_task *task, struct wharf_cli_range range)
 {
     struct container_pipe pipe = {
@@ -374,11 +478,16 @@ int wharf_cli_container_pipe(struct wharf_cli_task *task, struct wharf_cli_range
         .source = {read_input, task->input, task->input->nbytes},
         .start = range.offset,
         .end = range.nbytes > UINT64_MAX - range.offset ? UINT64_MAX : range.offset + range.nbytes,
+        .is_direct = range.is_direct && task->input->is_seekable,
     };
     int status = WHARF_CLI_GOOD;
 
     wharf_container_reader_init(&pipe.reader, &pipe.source);
     if (range.offset || range.nbytes != UINT64_MAX)
         status = prepare_range(&pipe);
-    return status == WHARF_CLI_GOOD ? run_all(&pipe) : status;
+    if (status == WHARF_CLI_GOOD)
+        status = run_all(&pipe);
+    if (pipe.n_direct)
+        tell_unverified(task);
+    return status;
 }

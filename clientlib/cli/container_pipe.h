@@ -16,6 +16,7 @@ struct wharf_cli_range {
     uint64_t offset;
     uint64_t nbytes;   /* UINT64_MAX: to the end */
     const char *index; /* of a gzip or zlib file: the index to use, or NULL */
+    bool is_direct;    /* codecs of lines: read only the lines of the range, unverified */
 };
 
 /*

@@ -271,6 +271,23 @@ int64_t wharf_cli_input_read_some(struct wharf_cli_input *input, uint64_t offset
     return n;
 }
 
+int64_t wharf_cli_input_read_bare(struct wharf_cli_input *input, uint64_t offset, void *buf,
+                                  size_t nbytes)
+{
+    size_t done = 0;
+
+    while (done < nbytes) {
+        int64_t n = read_once(input, offset + done, (uint8_t *)buf + done, nbytes - done);
+
+        if (n < 0)
+            return n;
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    return (int64_t)done;
+}
+
 int wharf_cli_input_unread(struct wharf_cli_input *input, uint64_t offset, const void *bytes,
                            size_t nbytes)
 {

@@ -56,6 +56,10 @@ int64_t wharf_cli_input_read_at(struct wharf_cli_input *input, uint64_t offset, 
 int64_t wharf_cli_input_read_some(struct wharf_cli_input *input, uint64_t offset, void *buf,
                                   size_t nbytes);
 
+/* Like _read_at, for files that can seek; reads no byte ahead. */
+int64_t wharf_cli_input_read_bare(struct wharf_cli_input *input, uint64_t offset, void *buf,
+                                  size_t nbytes);
+
 /*
  * Gives back bytes that were read from `offset` on and are the last that were read: they can be
  * read again, even from a pipe.  0 or -ENOMEM.

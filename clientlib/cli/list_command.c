@@ -249,7 +249,7 @@ static int measure(struct wharf_cli_task *task, struct listing *listing)
     wharf_cli_output_open_sink(task->output);
     task->output->is_watched = is_pipe(STDOUT_FILENO); /* to a pager, perhaps */
     wharf_cli_task_start_progress(task);
-    status = wharf_cli_any_decode(task, (struct wharf_cli_range){0, UINT64_MAX, NULL});
+    status = wharf_cli_any_decode(task, (struct wharf_cli_range){0, UINT64_MAX, NULL, false});
     wharf_cli_progress_end();
     if (status != WHARF_CLI_GOOD)
         return status;

@@ -13,11 +13,12 @@
 #include "clientlib/cli/suffix.h"
 #include "encoders/container_format.h"
 
-enum { OPTION_SPARSE = WHARF_CLI_LONG_ONLY, OPTION_INDEX };
+enum { OPTION_SPARSE = WHARF_CLI_LONG_ONLY, OPTION_INDEX, OPTION_DIRECT };
 
 static const struct option own_options[] = {
     {"range", required_argument, NULL, 'r'},
     {"index", required_argument, NULL, OPTION_INDEX},
+    {"direct", no_argument, NULL, OPTION_DIRECT},
     {"sparse", no_argument, NULL, OPTION_SPARSE},
     {0},
 };
@@ -34,6 +35,10 @@ static const char *take_option(void *own, int option, const char *argument)
 
     if (option == OPTION_SPARSE) {
         settings->is_sparse = true;
+        return NULL;
+    }
+    if (option == OPTION_DIRECT) {
+        settings->range.is_direct = true;
         return NULL;
     }
     if (option == OPTION_INDEX) {
@@ -115,7 +120,7 @@ static int unpack(struct wharf_cli_task *task, const void *own)
 
 static int run(int argc, char **argv)
 {
-    struct settings settings = {.range = {0, UINT64_MAX, NULL}};
+    struct settings settings = {.range = {0, UINT64_MAX, NULL, false}};
     struct wharf_cli_options options;
     struct wharf_cli_operands operands = {.n_max = argc};
     struct wharf_cli_service service;
@@ -150,6 +155,8 @@ const struct wharf_cli_command wharf_cli_unpack = {
             "                       the end.  Of containers only their chunks are read; of IN\n"
             "                       with an index IN.whi (wharf index) what it says\n"
             "      --index FILE     that index, GZIDX or .gzi, and no other\n"
+            "      --direct         of chunks of bdi, fpc, cpack, best and palette read only\n"
+            "                       the lines of the range, which are then not verified\n"
             "      --sparse         make holes of blocks of zeros\n",
     .writes_file = true,
     .decompresses = true,

@@ -337,7 +337,7 @@ static int measure_stream(struct wharf_cli_why *why)
     wharf_cli_output_open_sink(task->output);
     task->output->may_end_early = true;
     start_ns = wharf_client_now_ns();
-    status = wharf_cli_any_decode(task, (struct wharf_cli_range){0, STREAM_NBYTES, NULL});
+    status = wharf_cli_any_decode(task, (struct wharf_cli_range){0, STREAM_NBYTES, NULL, false});
     uint64_t ns = wharf_client_now_ns() - start_ns;
     if (status != WHARF_CLI_GOOD)
         return status;

@@ -6,6 +6,7 @@
 #ifndef WHARF_ENCODERS_LINE_LINE_H
 #define WHARF_ENCODERS_LINE_LINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,43 @@ void wharf_line_decode(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint
 void wharf_line_decode_reference(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint8_t *out,
                                  size_t out_avail, const struct wharf_codec_setting *setting,
                                  struct wharf_outcome *ret_outcome);
+
+/*
+ * wharf_line_decode_range: decodes bytes `first` to first + out_nbytes - 1 of a stream's output. It
+ * reads the stream's header, the records and heads of the groups that hold these bytes, and the
+ * content of their lines (LINES.md, section 9).  The outcome's in_nbytes is the end of the last
+ * content.  wharf_line_decode_range_reference: the same by the reference decoder.
+ */
+void wharf_line_decode_range(uint32_t codec, const uint8_t *in, size_t in_nbytes, uint64_t first,
+                             uint8_t *out, size_t out_nbytes,
+                             const struct wharf_codec_setting *setting,
+                             struct wharf_outcome *ret_outcome);
+void wharf_line_decode_range_reference(uint32_t codec, const uint8_t *in, size_t in_nbytes,
+                                       uint64_t first, uint8_t *out, size_t out_nbytes,
+                                       const struct wharf_codec_setting *setting,
+                                       struct wharf_outcome *ret_outcome);
+
+/*
+ * The parts of a stream that this call reads, for callers that read them from a file.  Read each
+ * part to its place before asking for the next.
+ *
+ *     struct wharf_line_parts parts = {codec, in_nbytes, first, out_nbytes};
+ *     while (wharf_line_parts_next(&parts, in, &offset, &nbytes))
+ *         ... read nbytes at `offset` of the stream to in + offset ...
+ *     wharf_line_decode_range(codec, in, in_nbytes, first, out, out_nbytes, NULL, &outcome);
+ *
+ * `in` has in_nbytes.  Bytes outside these parts may have any value: the outcome is that of the
+ * whole stream.  There are at most four parts, all within the stream.
+ */
+struct wharf_line_parts {
+    uint32_t codec;
+    uint64_t in_nbytes;
+    uint64_t first;
+    uint64_t out_nbytes;
+    unsigned n_given; /* 0 at first */
+};
+bool wharf_line_parts_next(struct wharf_line_parts *parts, const uint8_t *in, uint64_t *ret_offset,
+                           uint64_t *ret_nbytes);
 
 /* What an encoder can choose.  The stream says it, so decoders need none of it. */
 struct wharf_line_choice {

@@ -40,6 +40,20 @@ void wharf_line_encoder_free(struct wharf_encoder *encoder);
         wharf_line_decode_reference(WHARF_CODEC_##ID, in, in_nbytes, out, out_avail, setting,      \
                                     ret_outcome);                                                  \
     }                                                                                              \
+    static void decode_range(const uint8_t *in, size_t in_nbytes, uint64_t first, uint8_t *out,    \
+                             size_t out_nbytes, const struct wharf_codec_setting *setting,         \
+                             struct wharf_outcome *ret_outcome)                                    \
+    {                                                                                              \
+        wharf_line_decode_range(WHARF_CODEC_##ID, in, in_nbytes, first, out, out_nbytes, setting,  \
+                                ret_outcome);                                                      \
+    }                                                                                              \
+    static void decode_range_reference(                                                            \
+        const uint8_t *in, size_t in_nbytes, uint64_t first, uint8_t *out, size_t out_nbytes,      \
+        const struct wharf_codec_setting *setting, struct wharf_outcome *ret_outcome)              \
+    {                                                                                              \
+        wharf_line_decode_range_reference(WHARF_CODEC_##ID, in, in_nbytes, first, out, out_nbytes, \
+                                          setting, ret_outcome);                                   \
+    }                                                                                              \
     static int encoder_new(const struct wharf_encoder_options *options,                            \
                            struct wharf_encoder **ret_encoder)                                     \
     {                                                                                              \
@@ -54,6 +68,8 @@ void wharf_line_encoder_free(struct wharf_encoder *encoder);
     const struct wharf_codec_ops wharf_##codec_name##_codec = {                                    \
         .decode = decode,                                                                          \
         .decode_reference = decode_reference,                                                      \
+        .decode_range = decode_range,                                                              \
+        .decode_range_reference = decode_range_reference,                                          \
         .encoder = &encoder,                                                                       \
         .encoder_rows = rows,                                                                      \
         .max_ratio = WHARF_##ID##_MAX_RATIO,                                                       \

@@ -16,6 +16,8 @@ struct judge {
     uint64_t in_nbytes;
     uint8_t *out;
     uint64_t at;         /* where the next line's content begins */
+    uint64_t first, end; /* which bytes of the output are wanted */
+    bool is_range;       /* others are not looked at */
     uint32_t reason;     /* NONE while all is good */
     uint64_t bit_offset; /* of the reason */
     uint32_t width;      /* of the group's palette */
@@ -289,6 +291,14 @@ static bool read_line(struct judge *judge, const uint8_t *content, struct wharf_
     }
 }
 
+/* The wanted bytes of a line whose first one is number `done` of the output. */
+static void give_wanted(struct judge *judge, uint64_t done, const uint8_t *line)
+{
+    for (uint64_t i = 0; i < judge->shape.line_nbytes; i++)
+        if (done + i >= judge->first && done + i < judge->end)
+            judge->out[done + i - judge->first] = line[i];
+}
+
 static bool judge_line(struct judge *judge, uint64_t number, uint32_t code_number)
 {
     const struct wharf_line_shape *shape = &judge->shape;
@@ -297,12 +307,19 @@ static bool judge_line(struct judge *judge, uint64_t number, uint32_t code_numbe
     uint64_t done = number * shape->line_nbytes, left = shape->raw_nbytes - done;
     uint64_t extent = shape->layout == WHARF_LINE_SLOTS ? shape->line_nbytes : code.nbytes;
 
-    if (extent > judge->in_nbytes - judge->at)
+    if (judge->is_range && done + shape->line_nbytes <= judge->first) {
+        judge->at += extent;
+        return true;
+    }
+    if (judge->at > judge->in_nbytes || extent > judge->in_nbytes - judge->at)
         return fail(judge, WHARF_REASON_INPUT_TRUNCATED, 8 * judge->at);
     memcpy(content, judge->in + judge->at, code.nbytes);
     if (!read_line(judge, content, code, line))
         return fail(judge, WHARF_REASON_LINE_CONTENT, 8 * judge->at);
-    memcpy(judge->out + done, line, left < shape->line_nbytes ? left : shape->line_nbytes);
+    if (judge->is_range)
+        give_wanted(judge, done, line);
+    else
+        memcpy(judge->out + done, line, left < shape->line_nbytes ? left : shape->line_nbytes);
     judge->at += extent;
     return true;
 }
@@ -346,9 +363,14 @@ static bool judge_group(struct judge *judge, uint64_t group)
     }
     if (!judge_codes(judge, record_at + shape->codes_at, n_lines))
         return false;
-    for (uint32_t i = 0; i < n_lines; i++)
+    for (uint32_t i = 0; i < n_lines; i++) {
+        if (judge->is_range && (first + i) * shape->line_nbytes >= judge->end)
+            return true;
         if (!judge_line(judge, first + i, judge->codes[i]))
             return false;
+    }
+    if (judge->is_range && (first + n_lines) * shape->line_nbytes >= judge->end)
+        return true;
     uint64_t filled = (judge->at + 15) / 16 * 16;
     if (filled > judge->in_nbytes)
         return fail(judge, WHARF_REASON_INPUT_TRUNCATED, 8 * judge->at);
@@ -382,4 +404,61 @@ void wharf_line_decode_reference(uint32_t codec, const uint8_t *in, size_t in_nb
         wharf_outcome_fail(ret_outcome, WHARF_BAD_DATA, judge.reason, judge.bit_offset);
     else
         wharf_outcome_ok(ret_outcome, judge.at, judge.shape.raw_nbytes);
+}
+
+/* Where the range's first group begins. */
+static bool find_group(struct judge *judge, uint64_t group)
+{
+    const struct wharf_line_shape *shape = &judge->shape;
+    uint64_t record_at = WHARF_LINE_HEADER_NBYTES + group * shape->record_nbytes;
+
+    judge->at = shape->data_at;
+    if (group == 0)
+        return true;
+    if (shape->layout == WHARF_LINE_SLOTS) {
+        judge->at += group * WHARF_LINE_GROUP_NBYTES;
+        return judge->at <= judge->in_nbytes ||
+               fail(judge, WHARF_REASON_INPUT_TRUNCATED, 8 * judge->at);
+    }
+    judge->at += 16 * get_bytes(judge->in + record_at, 4);
+    return judge->at <= judge->in_nbytes || fail(judge, WHARF_REASON_LINE_OFFSET, 8 * record_at);
+}
+
+void wharf_line_decode_range_reference(uint32_t codec, const uint8_t *in, size_t in_nbytes,
+                                       uint64_t first, uint8_t *out, size_t out_nbytes,
+                                       const struct wharf_codec_setting *setting,
+                                       struct wharf_outcome *ret_outcome)
+{
+    struct judge judge = {.in = in, .in_nbytes = in_nbytes, .out = out, .is_range = true};
+    struct wharf_line_failure failure =
+        wharf_line_shape_read(&judge.shape, codec, in, in_nbytes, UINT64_MAX);
+    uint32_t stopped = WHARF_OK;
+
+    if (failure.reason != WHARF_REASON_NONE) {
+        wharf_outcome_fail(ret_outcome, failure.result, failure.reason, failure.bit_offset);
+        return;
+    }
+    if (first > judge.shape.raw_nbytes || out_nbytes > judge.shape.raw_nbytes - first) {
+        wharf_outcome_fail(ret_outcome, WHARF_OUTPUT_SHORT, WHARF_REASON_OUTPUT_MISSING,
+                           8 * WHARF_LINE_AT_RAW);
+        return;
+    }
+    judge.first = first;
+    judge.end = first + out_nbytes;
+    judge.at = judge.shape.data_at;
+    uint64_t group = first / WHARF_LINE_GROUP_NBYTES;
+    if (out_nbytes > 0 && find_group(&judge, group)) {
+        for (; group * WHARF_LINE_GROUP_NBYTES < judge.end && stopped == WHARF_OK; group++) {
+            if (!judge_group(&judge, group))
+                break;
+            if (group % 3 == 2)
+                stopped = wharf_decode_poll(setting);
+        }
+    }
+    if (stopped != WHARF_OK)
+        wharf_outcome_fail(ret_outcome, stopped, WHARF_REASON_NONE, 0);
+    else if (judge.reason != WHARF_REASON_NONE)
+        wharf_outcome_fail(ret_outcome, WHARF_BAD_DATA, judge.reason, judge.bit_offset);
+    else
+        wharf_outcome_ok(ret_outcome, judge.at, out_nbytes);
 }
