@@ -115,6 +115,13 @@ def test_stubs_name_what_is_there():
                     assert getattr(getattr(wharf, node.name), method.name).__doc__, (node.name, method.name)
 
 
+# An interpreter's completion of names asks dir().
+def test_dir_has_names_that_are_loaded_later():
+    there = dir(wharf)
+    assert wharf._LATER.keys() <= set(there), there
+    assert 'decompress' in there
+
+
 def main():
     global BUILD, wharf  # pylint: disable=global-statement
     BUILD, pattern = module_tests.begin()

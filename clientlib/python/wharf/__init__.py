@@ -36,3 +36,7 @@ def __getattr__(name):
         raise AttributeError(f"module 'wharf' has no attribute '{name}'")
     module = _importlib.import_module(f'.{_LATER[name]}', __name__)
     return module if name == _LATER[name] else getattr(module, name)
+
+
+def __dir__():
+    return sorted({*globals(), *_LATER})
