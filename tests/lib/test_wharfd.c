@@ -154,6 +154,10 @@ void test_wharfd_prepare(struct test_wharfd *daemon, const char *config)
     if (test_environment_gpu())
         fprintf(file, "\n[gpu]\nengine = %s\npin_after = 0\nspare = 0\n%s", test_environment_gpu(),
                 hang_timeout(test_environment_gpu(), config));
+    /* Tests count descriptors, features and processes, so a GPU of this machine must not join in.
+     */
+    else if (!strstr(config, "engine ="))
+        fputs("\n[gpu]\nengine = cpu\n", file);
     if (fclose(file) < 0)
         abort();
 }
