@@ -42,17 +42,12 @@ static uint32_t flaw_of_ranges(const struct wharf_decode_job *job)
     return reason;
 }
 
-static int is_range(const struct wharf_decode_job *job)
-{
-    return job->flags & WHARF_JOB_RANGE;
-}
-
 /* Why the job makes no sense, or NONE.  `row` is its codec's, or NULL. */
 static uint32_t flaw_of(const struct wharf_decode_job *job, const struct wharf_codec_row *row)
 {
     if (!row)
         return WHARF_REASON_REQUEST_CODEC;
-    if (is_range(job) ? job->flags != WHARF_JOB_RANGE || !row->ops->decode_range
+    if (job->is_range ? job->flags != 0 || !row->ops->decode_range
                       : job->flags & ~WHARF_JOB_KNOWN_FLAGS)
         return WHARF_REASON_REQUEST_FLAGS;
     if (!wharf_codec_unit_nbytes(row->ops, job->setting.parameter))
@@ -114,7 +109,7 @@ void wharf_decode_job_run(const struct wharf_decode_job *job, int reference,
 
     if (!ops)
         return;
-    if (is_range(job)) {
+    if (job->is_range) {
         wharf_decode_range_fn *range = reference ? ops->decode_range_reference : ops->decode_range;
         range(job->in, job->in_nbytes, job->first, job->out, job->out_avail, &job->setting,
               ret_outcome);

@@ -16,7 +16,8 @@ struct wharf_decode_job {
     uint32_t codec;
     uint32_t flags;    /* enum wharf_job_flag */
     uint32_t checksum; /* expected CRC-32 of the output, with WHARF_JOB_CHECKSUM */
-    uint64_t first;    /* of the output, with WHARF_JOB_RANGE; otherwise not looked at */
+    bool is_range;     /* fill the destination from byte `first` of the output on; no flags */
+    uint64_t first;
     struct wharf_codec_setting setting;
     const uint8_t *in;
     size_t in_nbytes;

@@ -30,11 +30,6 @@ enum wharf_job_flag {
     /* Compress the source to one stream of the codec, instead of decoding it.  No other flag may be
      * set. */
     WHARF_JOB_COMPRESS = 1 << 4,
-    /* For codecs of lines (bdi, fpc, cpack, best, palette): fills the destination with the output
-     * from a byte on that the job names.  The decoder reads only the lines that hold these bytes.
-     * If the output ends earlier, the result is OUTPUT_SHORT, OUTPUT_MISSING.  No other flag goes
-     * with it. */
-    WHARF_JOB_RANGE = 1 << 5,
 };
 #define WHARF_JOB_KNOWN_FLAGS                                                                      \
     ((uint32_t)(WHARF_JOB_EXACT_INPUT | WHARF_JOB_EXACT_OUTPUT | WHARF_JOB_CHECKSUM))

@@ -162,7 +162,7 @@ static void take_lines(struct container_pipe *pipe, struct slot *slot)
     }
     const struct wharf_decode_job job = {
         .codec = chunk->codec,
-        .flags = WHARF_JOB_RANGE,
+        .is_range = true,
         .setting = {.parameter = chunk->parameter},
         .first = first,
         .in = payload,

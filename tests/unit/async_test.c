@@ -111,6 +111,8 @@ Test(async, bad_requests_are_told_in_their_order)
         expect_same_as_one_call(&handle, &job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_FLAGS);
         job.flags = 0x10000;
         expect_same_as_one_call(&handle, &job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_FLAGS);
+        job.flags = 1 << 5;
+        expect_same_as_one_call(&handle, &job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_FLAGS);
         job.flags = 0;
         expect_same_as_one_call(&handle, &job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CLASS);
         job.job_class = 0x100 + WHARF_CLASS_NORMAL;
