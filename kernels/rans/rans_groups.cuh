@@ -120,7 +120,7 @@ WHARF_DEVICE uint32_t exact_group(const stream &in, const model &m, walk &w)
     uint32_t number = WARP_LANES * w.group + lane_id();
     bool is_there = number < in.n_symbols;
     uint32_t slot = w.state & ((1u << m.n_bits) - 1);
-    found f = {0, 1, 0, 0};
+    found f = {0, 1, 0, 0, 0};
     if (is_there)
         f = find<KIND>(m, in, number, slot);
     if (any_lane(f.nobodys >> 31))

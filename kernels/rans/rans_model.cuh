@@ -28,12 +28,19 @@ constexpr unsigned SMALL_PACKED_NBITS = 10;
 constexpr unsigned BUCKET_NBITS = 11;
 
 /*
- * A slot's entry, for n up to 11: its place in its symbol's range in 12 bits, symbol in 8,
- * frequency in 12.  A place is less than 2^11, so that the highest bit is free for slots that are
- * nobody's.
+ * A slot's entry, for n up to 11: the symbol in the low byte, where stores take it from, then its
+ * place in its symbol's range in 11 bits and the frequency in 12.  The highest bit says that the
+ * slot is nobody's.  A shift by PACKED_PLACE_AT gives the place and 2^11 times the frequency; the
+ * multiplication by the frequency takes that off again (found), so that no mask is needed.
  */
-constexpr uint32_t PACKED_NOBODYS = 1u << 31 | 1;
-constexpr unsigned PACKED_PLACE_AT = 20, PACKED_SYMBOL_AT = 12;
+constexpr unsigned PACKED_PLACE_AT = 8, PACKED_FREQUENCY_AT = 19;
+constexpr uint32_t PACKED_NOBODYS = 1u << 31 | 1u << PACKED_FREQUENCY_AT;
+static_assert(PACKED_FREQUENCY_AT - PACKED_PLACE_AT == PACKED_NBITS);
+
+WHARF_DEVICE uint32_t packed_entry(uint32_t symbol, uint32_t place, uint32_t frequency)
+{
+    return symbol | place << PACKED_PLACE_AT | frequency << PACKED_FREQUENCY_AT;
+}
 
 struct bucket_tables {
     /* Frequency - 1 in the high half, first slot in the low half, which of a symbol without slots
@@ -181,8 +188,7 @@ WHARF_DEVICE uint32_t slot_entry(uint32_t mark, uint32_t slot)
     uint32_t frequency = mark >> 11 & 0xfff;
     uint32_t place = slot - (mark & 0x7ff);
     uint32_t symbol = mark >> 23;
-    return place < frequency ? place << PACKED_PLACE_AT | symbol << PACKED_SYMBOL_AT | frequency
-                             : PACKED_NOBODYS;
+    return place < frequency ? packed_entry(symbol, place, frequency) : PACKED_NOBODYS;
 }
 
 /* collective.  The entries of 2^n_bits slots, which are 256 at least. */
@@ -419,19 +425,20 @@ struct found {
     uint32_t symbol;
     uint32_t frequency, place;
     uint32_t nobodys; /* the highest bit is set if it is nobody's; then nothing else counts */
+    uint32_t excess;  /* so many times the frequency was added to the place */
 };
 
-constexpr found NOBODY = {0, 1, 0, 1u << 31};
+constexpr found NOBODY = {0, 1, 0, 1u << 31, 0};
 
 /* The state behind a symbol, before a word is taken. */
 WHARF_DEVICE uint32_t state_behind(const model &m, const found &f, uint32_t state)
 {
-    return f.frequency * (state >> m.n_bits) + f.place;
+    return f.frequency * ((state >> m.n_bits) - f.excess) + f.place;
 }
 
 WHARF_DEVICE found found_packed(uint32_t v)
 {
-    return {v >> PACKED_SYMBOL_AT, v & ((1u << PACKED_SYMBOL_AT) - 1), v >> PACKED_PLACE_AT, v};
+    return {v, v >> PACKED_FREQUENCY_AT, v >> PACKED_PLACE_AT, v, 1u << PACKED_NBITS};
 }
 
 /* One lane.  A slot's place in a range. */
@@ -443,7 +450,7 @@ WHARF_DEVICE uint32_t place_in(uint32_t range, uint32_t slot)
 /* What a slot stands for whose symbol has this range, if it is somebody's. */
 WHARF_DEVICE found found_ranged(const model &m, uint32_t symbol, uint32_t range, uint32_t slot)
 {
-    return {symbol, (range >> 16) + 1, place_in(range, slot), m.total - 1 - slot};
+    return {symbol, (range >> 16) + 1, place_in(range, slot), m.total - 1 - slot, 0};
 }
 
 /*
@@ -507,7 +514,7 @@ WHARF_DEVICE found find_by_halving(const model &m, uint32_t distribution, uint32
     uint32_t first = load(firsts + low);
     uint32_t next =
         low + 1 < end ? load(firsts + low + 1) : load(&m.distributions->totals[distribution]);
-    return {low, next - first, slot - first, 0};
+    return {low, next - first, slot - first, 0, 0};
 }
 
 /* One lane.  The distribution that symbol `number` has, or one that there is. */
@@ -531,7 +538,7 @@ WHARF_DEVICE found find_in_image(const model &m, uint32_t distribution, uint32_t
     uint32_t symbol = load(image_part<uint16_t>(m, m.slots_at) + (distribution << m.n_bits | slot));
     uint32_t range =
         load(image_part<uint32_t>(m, m.ranges_at) + distribution * m.alphabet + symbol);
-    return {symbol, (range & 0xffff) + 1, slot - (range >> 16), 0};
+    return {symbol, (range & 0xffff) + 1, slot - (range >> 16), 0, 0};
 }
 
 WHARF_DEVICE found find_ranged(const model &m, uint32_t slot)

@@ -72,7 +72,7 @@ WHARF_DEVICE bool join_group(const stream &in, const model &m, walk &w)
 {
     uint32_t number = WARP_LANES * w.group + lane_id();
     bool decodes = w.group > w.next.start;
-    found f = {0, 1, 0, 0};
+    found f = {0, 1, 0, 0, 0};
     if (decodes && number < in.n_symbols)
         f = find<KIND>(m, in, number, w.state & ((1u << m.n_bits) - 1));
     if (any_lane(f.nobodys >> 31 || (decodes && number >= in.n_symbols)))

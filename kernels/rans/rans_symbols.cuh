@@ -112,7 +112,7 @@ WHARF_DEVICE found find_in_window(const symbol_setting &v, uint32_t window, cons
     uint32_t symbol = load_nc(&v.windows[window].symbols[number - !is_above]);
     uint32_t place = (slot - edges - 1) & 0xffff;
     uint32_t less_1 = ((edges >> 16) - edges - 1) & 0xffff;
-    return {symbol, less_1 + 1, place, 0};
+    return {symbol, less_1 + 1, place, 0, 0};
 }
 
 /* collective.  All chains' slots, in all of their distributions. */

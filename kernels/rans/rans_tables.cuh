@@ -154,8 +154,7 @@ WHARF_DEVICE void fill_packed(uint32_t *packed, const block_ranges &r, uint32_t 
     WHARF_UNROLL
     for (unsigned k = 0; k < N; k++) {
         uint32_t range = load(&r.ranges[symbols[k]]);
-        uint32_t entry = (slots[k] - (range & 0xffff)) << PACKED_PLACE_AT |
-                         symbols[k] << PACKED_SYMBOL_AT | ((range >> 16) + 1);
+        uint32_t entry = packed_entry(symbols[k], slots[k] - (range & 0xffff), (range >> 16) + 1);
         if (slots[k] < 1u << n_bits)
             store(&packed[slots[k]], slots[k] < total ? entry : PACKED_NOBODYS);
     }
