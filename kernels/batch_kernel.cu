@@ -107,7 +107,7 @@ kernel_row block_row_of(uint32_t codec)
 #define X(ID, name) 1 +
 #define X_SERIAL(ID, name) 3 +
 constexpr unsigned N_KERNELS = WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(X_SERIAL)
-    WHARF_BLOCK_CODEC_LIST(X) WHARF_INDEXED_CODEC_LIST(X) 1;
+    WHARF_BLOCK_CODEC_LIST(X) WHARF_INDEXED_CODEC_LIST(X) WHARF_QUICK_CODEC_LIST(X) 1;
 #undef X_SERIAL
 #undef X
 
@@ -162,9 +162,12 @@ static int fit_kernels(wharf_cuda_decoder *decoder)
         block_row_of<name##_prefetch_codec>(WHARF_DEVICE_SERIAL_PREFETCH | WHARF_CODEC_##ID),
 #define X_BLOCK(ID, name) block_row_of<name##_block_codec>(WHARF_DEVICE_BLOCK | WHARF_CODEC_##ID),
 #define X_INDEXED(ID, name) row_of<name##_indexed_codec>(WHARF_DEVICE_INDEXED | WHARF_CODEC_##ID),
+#define X_QUICK(ID, name) row_of<name##_quick_codec>(WHARF_DEVICE_QUICK | WHARF_CODEC_##ID),
     const kernel_row rows[] = {
         WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(X_SERIAL) WHARF_BLOCK_CODEC_LIST(X_BLOCK)
-            WHARF_INDEXED_CODEC_LIST(X_INDEXED) row_of<any_codec>(WHARF_DEVICE_ANY_CODEC)};
+            WHARF_INDEXED_CODEC_LIST(X_INDEXED) WHARF_QUICK_CODEC_LIST(X_QUICK)
+                row_of<any_codec>(WHARF_DEVICE_ANY_CODEC)};
+#undef X_QUICK
 #undef X_INDEXED
 #undef X_BLOCK
 #undef X_SERIAL
@@ -265,6 +268,21 @@ static int launch(const wharf_cuda_decoder *decoder, const kernel_row *row,
     return 0;
 }
 
+/* The codec's quick decoder, if it has one, and its own for what that leaves. */
+static int launch_both(const wharf_cuda_decoder *decoder, const kernel_row *row,
+                       wharf_device_batch batch, uint8_t *d_scratch, CUstream_st *stream)
+{
+    bool is_own = (row->codec & WHARF_DEVICE_KERNEL_BITS) == 0;
+    const kernel_row *quick =
+        is_own ? find_kernel(decoder, WHARF_DEVICE_QUICK | row->codec) : nullptr;
+    if (quick) {
+        if (int rc = launch(decoder, quick, batch, d_scratch, stream))
+            return rc;
+        batch.codec |= WHARF_DEVICE_REST;
+    }
+    return launch(decoder, row, batch, d_scratch, stream);
+}
+
 int wharf_cuda_decode_batch(const struct wharf_cuda_decoder *decoder,
                             const struct wharf_device_batch *batch, void *d_scratch,
                             struct CUstream_st *stream)
@@ -275,7 +293,7 @@ int wharf_cuda_decode_batch(const struct wharf_cuda_decoder *decoder,
     if (batch->n_chunks == 0)
         return 0;
     WHARF_CUDA_TRY(cudaMemsetAsync(d_scratch, 0, sizeof(batch_control), stream));
-    return launch(decoder, row, *batch, static_cast<uint8_t *>(d_scratch), stream);
+    return launch_both(decoder, row, *batch, static_cast<uint8_t *>(d_scratch), stream);
 }
 
 int wharf_cuda_decode_arrays(const struct wharf_cuda_decoder *decoder, uint32_t kernel,
@@ -293,7 +311,10 @@ int wharf_cuda_decode_arrays(const struct wharf_cuda_decoder *decoder, uint32_t 
                                     (arrays->n_chunks - 1) / GATHER_THREADS + 1, GATHER_THREADS,
                                     arguments, 0, stream));
     wharf_device_batch batch = {d_chunks, arrays->outcomes, arrays->n_chunks, kernel};
-    return launch(decoder, row, batch, scratch, stream);
+    /* Quick decoders leave what has a registered model or a parameter. */
+    bool is_plain = !arrays->model && arrays->parameter == 0;
+    return is_plain ? launch_both(decoder, row, batch, scratch, stream)
+                    : launch(decoder, row, batch, scratch, stream);
 }
 
 int wharf_cuda_encode_lines(const struct wharf_cuda_decoder *decoder,

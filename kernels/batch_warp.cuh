@@ -16,10 +16,12 @@ namespace wharf
 
 static_assert(WHARF_DEVICE_CHUNK_MAX_NBYTES == MAX_CHUNK_NBYTES);
 
-/* In global memory, zero before a batch and, when its last warp has left, after it. */
+/* In global memory, zero before a batch and, but for n_rest, when its last warp has left, after it.
+ */
 struct batch_control {
     uint32_t n_taken; /* chunks taken beyond each warp's first */
     uint32_t n_left;  /* warps that found nothing more */
+    uint32_t n_rest;  /* chunks that a quick decoder left to the one behind it */
 };
 
 /*
@@ -46,7 +48,7 @@ WHARF_DEVICE verdict settle(const wharf_device_chunk &chunk, const verdict &v)
 /* collective.  One chunk, from its description to its outcome, which lane 0 stores. */
 template <typename Codec>
 WHARF_DEVICE void decode_chunk(typename Codec::shared &s, const wharf_device_chunk *d_chunk,
-                               wharf_outcome *d_outcome, uint8_t *scratch)
+                               wharf_outcome *d_outcome, batch_control *control, uint8_t *scratch)
 {
     wharf_device_chunk chunk = *d_chunk;
     uint32_t refusal = chunk.refusal ? chunk.refusal : (uint32_t)WHARF_REASON_REQUEST_SIZE;
@@ -59,8 +61,11 @@ WHARF_DEVICE void decode_chunk(typename Codec::shared &s, const wharf_device_chu
                          chunk.model, scratch,   budget,    {}};
         v = settle(chunk, Codec::decode(s, chunk.codec, job));
     }
-    if (lane_id() == 0)
+    if (lane_id() == 0) {
         *d_outcome = {v.result, v.reason, v.bit_offset, v.in_nbytes, v.out_nbytes};
+        if (leaves_chunks<Codec>::value && v.result == WHARF_DEVICE_LEFT)
+            atomic_add(&control->n_rest, 1);
+    }
     syncwarp(); /* every lane is done with shared memory and scratch before the next chunk */
 }
 
@@ -69,6 +74,15 @@ WHARF_DEVICE void decode_chunk(typename Codec::shared &s, const wharf_device_chu
 WHARF_DEVICE uint32_t chunk_taken(uint32_t n_chunks, uint32_t n_warps, uint32_t taken)
 {
     return n_warps < n_chunks && taken < n_chunks - n_warps ? n_warps + taken : n_chunks;
+}
+
+/* collective.  Whether chunk i is for this decoder: behind a quick one only what that left is.  A
+ * vote, since lane 0 stores the outcome anew. */
+template <typename Codec>
+WHARF_DEVICE bool is_for(const wharf_device_batch &batch, uint32_t i)
+{
+    return !has_quick<Codec> || (batch.codec & WHARF_DEVICE_REST) == 0 ||
+           any_lane(load(&batch.outcomes[i].result) == WHARF_DEVICE_LEFT);
 }
 
 /*
@@ -80,9 +94,12 @@ WHARF_DEVICE void run_batch_warp(typename Codec::shared &s, const wharf_device_b
                                  batch_control *control, uint32_t warp, uint32_t n_warps,
                                  uint8_t *scratch)
 {
+    if (has_quick<Codec> && (batch.codec & WHARF_DEVICE_REST) != 0 && load(&control->n_rest) == 0)
+        return;
     /* What is loaded of a chunk is uniform, for the compiler, since its number is. */
     for (uint32_t i = uniform(warp); i < batch.n_chunks;) {
-        decode_chunk<Codec>(s, batch.chunks + i, batch.outcomes + i, scratch);
+        if (is_for<Codec>(batch, i))
+            decode_chunk<Codec>(s, batch.chunks + i, batch.outcomes + i, control, scratch);
         uint32_t taken = 0;
         if (lane_id() == 0)
             taken = atomic_add(&control->n_taken, 1);

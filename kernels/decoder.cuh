@@ -34,6 +34,15 @@
  *                                 collective, for the first warp, behind its last chunk: now the
  *                                 others return.
  *
+ * And it may have one for chunks that are as most are, kernels/name/name_quick.cuh:
+ *
+ *   struct name_quick_shared
+ *   constexpr unsigned NAME_QUICK_WARPS_PER_SM
+ *   WHARF_DEVICE bool name_quick_decode(name_quick_shared &s, const chunk_job &job,
+ *                                       verdict &ret_verdict)
+ *                                 collective.  False if it leaves the chunk to name_decode.  It has
+ *                                 no scratch.
+ *
  * A decoder knows neither batches nor blocks nor which warp it is.  Its input is hostile: it
  * stays inside job.in, job.out, its shared memory and its scratch whatever the bytes are, with
  * bounds that it keeps in registers, and it ends after a number of steps that is linear in

@@ -59,13 +59,19 @@ struct wharf_device_batch {
     uint32_t codec;
 };
 #define WHARF_DEVICE_ANY_CODEC 0xffffffffu
+/* Of the launch layer alone, which starts both for a codec that has a quick decoder.  QUICK: that
+ * one, which leaves chunks that are not as most are, with LEFT as their outcomes' result.  REST:
+ * the codec's own decoder behind it, for those that are left. */
+#define WHARF_DEVICE_QUICK 0x10000000u
+#define WHARF_DEVICE_REST 0x08000000u
+#define WHARF_DEVICE_LEFT 0xffffffffu
 #define WHARF_DEVICE_SERIAL 0x80000000u
 #define WHARF_DEVICE_SERIAL_REGISTERS 0xc0000000u
 #define WHARF_DEVICE_SERIAL_PREFETCH 0xa0000000u
 #define WHARF_DEVICE_BLOCK 0x40000000u
 #define WHARF_DEVICE_INDEXED 0x20000000u
 /* The bits of a batch's codec that are not the codec's number. */
-#define WHARF_DEVICE_KERNEL_BITS 0xe0000000u
+#define WHARF_DEVICE_KERNEL_BITS 0xf8000000u
 
 #ifdef __cplusplus
 }

@@ -7,14 +7,17 @@
  * kernels/device_codecs.h is made by the build from what folders with a decoder there are: it
  * includes each kernels/name/name_decode.cuh and defines WHARF_DEVICE_CODEC_LIST(X) with a row
  * X(NAME, name) each; and WHARF_SERIAL_CODEC_LIST, WHARF_BLOCK_CODEC_LIST,
- * WHARF_INDEXED_CODEC_LIST and WHARF_PART_CODEC_LIST likewise, of kernels/name/name_serial.cuh,
- * name_block.cuh, name_indexed.cuh and name_part.cuh.
+ * WHARF_INDEXED_CODEC_LIST, WHARF_PART_CODEC_LIST and WHARF_QUICK_CODEC_LIST likewise, of
+ * kernels/name/name_serial.cuh, name_block.cuh, name_indexed.cuh, name_part.cuh and name_quick.cuh.
  */
 #ifndef WHARF_KERNELS_DEVICE_CODEC_CUH
 #define WHARF_KERNELS_DEVICE_CODEC_CUH
 
+#include <type_traits>
+
 #include "encoders/wharf_codec.h"
 #include "kernels/decoder.cuh"
+#include "kernels/device_batch.h"
 #include "kernels/device_codecs.h"
 #include "kernels/input_prefetched.cuh"
 #include "kernels/part.cuh"
@@ -39,6 +42,48 @@ namespace wharf
 #define X(ID, name) WARP_CODEC(ID, name, name##_codec, name##_shared)
 WHARF_DEVICE_CODEC_LIST(X)
 #undef X
+
+/* What is as it mostly is: the others end as WHARF_DEVICE_LEFT, and the codec's own decoder has
+ * them then. */
+#define X(ID, name)                                                                                \
+    struct name##_quick_codec {                                                                    \
+        using shared = name##_quick_shared;                                                        \
+        static constexpr size_t SCRATCH_NBYTES = 0;                                                \
+        static constexpr unsigned WARPS_PER_SM = ID##_QUICK_WARPS_PER_SM;                          \
+        static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job) \
+        {                                                                                          \
+            if (codec != WHARF_CODEC_##ID)                                                         \
+                return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);                      \
+            verdict v;                                                                             \
+            return name##_quick_decode(s, job, v) ? v : bad(WHARF_DEVICE_LEFT, 0, 0);              \
+        }                                                                                          \
+    };
+WHARF_QUICK_CODEC_LIST(X)
+#undef X
+
+/* Whether a decoder leaves chunks; and the one in front of a codec's own that does, or void. */
+template <typename Codec>
+struct leaves_chunks {
+    static constexpr bool value = false;
+};
+template <typename Codec>
+struct quick_before {
+    using type = void;
+};
+#define X(ID, name)                                                                                \
+    template <>                                                                                    \
+    struct leaves_chunks<name##_quick_codec> {                                                     \
+        static constexpr bool value = true;                                                        \
+    };                                                                                             \
+    template <>                                                                                    \
+    struct quick_before<name##_codec> {                                                            \
+        using type = name##_quick_codec;                                                           \
+    };
+WHARF_QUICK_CODEC_LIST(X)
+#undef X
+
+template <typename Codec>
+constexpr bool has_quick = !std::is_void<typename quick_before<Codec>::type>::value;
 
 #define X(ID, name)                                                                                \
     template <typename Input>                                                                      \

@@ -149,6 +149,8 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   prefetch(p)       nothing, but what is at p, in global memory, may be loaded sooner
  *   store(p, v)       an ordinary store
  *   store_byte(p, v)  the low byte of v, a uint32_t, to global memory
+ *   store_pair_if(b, p, v)    the two low bytes of v, where b is true, to an even address of global
+ *                     memory; no lane parts from the others
  *   atomic_add(p, v)  uint32_t in global or shared memory: adds, returns what was there
  *   atomic_or(p, v)   uint32_t in shared memory: sets the bits of v, of which other lanes of the
  * block may set others meanwhile

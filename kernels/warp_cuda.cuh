@@ -473,6 +473,18 @@ WHARF_DEVICE void store_byte(uint8_t *p, uint32_t v)
     asm volatile("st.global.u8 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "r"(v) : "memory");
 }
 
+/* A predicate, and no branch. */
+WHARF_DEVICE void store_pair_if(bool stores, uint8_t *p, uint32_t v)
+{
+    asm volatile("{\n"
+                 "  .reg .pred p;\n"
+                 "  setp.ne.u32 p, %2, 0;\n"
+                 "  @p st.global.u16 [%0], %1;\n"
+                 "}" ::"l"(__cvta_generic_to_global(p)),
+                 "r"(v), "r"((uint32_t)stores)
+                 : "memory");
+}
+
 template <typename T>
 WHARF_DEVICE void store(T *p, T v)
 {

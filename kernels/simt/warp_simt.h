@@ -384,6 +384,15 @@ inline void store_byte(uint8_t *p, uint32_t v)
     *p = (uint8_t)v;
 }
 
+inline void store_pair_if(bool stores, uint8_t *p, uint32_t v)
+{
+    uint16_t pair = (uint16_t)v;
+    if (stores) {
+        simt::check_aligned(p, sizeof(pair));
+        memcpy(p, &pair, sizeof(pair));
+    }
+}
+
 template <typename T>
 inline void store(T *p, T v)
 {
