@@ -268,13 +268,18 @@ static int launch(const wharf_cuda_decoder *decoder, const kernel_row *row,
     return 0;
 }
 
+/* The kernel in front of a codec's own, or NULL. */
+static const kernel_row *find_quick(const wharf_cuda_decoder *decoder, uint32_t kernel)
+{
+    bool is_own = (kernel & WHARF_DEVICE_KERNEL_BITS) == 0;
+    return is_own ? find_kernel(decoder, WHARF_DEVICE_QUICK | kernel) : nullptr;
+}
+
 /* The codec's quick decoder, if it has one, and its own for what that leaves. */
 static int launch_both(const wharf_cuda_decoder *decoder, const kernel_row *row,
                        wharf_device_batch batch, uint8_t *d_scratch, CUstream_st *stream)
 {
-    bool is_own = (row->codec & WHARF_DEVICE_KERNEL_BITS) == 0;
-    const kernel_row *quick =
-        is_own ? find_kernel(decoder, WHARF_DEVICE_QUICK | row->codec) : nullptr;
+    const kernel_row *quick = find_quick(decoder, row->codec);
     if (quick) {
         if (int rc = launch(decoder, quick, batch, d_scratch, stream))
             return rc;
@@ -340,11 +345,13 @@ int wharf_cuda_get_kernel_info(const struct wharf_cuda_decoder *decoder, uint32_
     cudaFuncAttributes attributes;
     if (!row)
         return wharf_cuda_fail(cudaErrorInvalidValue, "finding the codec's kernel");
+    const kernel_row *quick = find_quick(decoder, codec);
+    ret_info->n_scratch_nbytes = row->scratch_nbytes * row->n_chunks / row->n_warps;
+    row = quick ? quick : row;
     WHARF_CUDA_TRY(cudaFuncGetAttributes(&attributes, row->function));
     ret_info->n_registers = (unsigned)attributes.numRegs;
     ret_info->n_local_nbytes = (unsigned)attributes.localSizeBytes;
     ret_info->n_shared_nbytes = (unsigned)(row->shared_nbytes * row->n_chunks / row->n_warps);
-    ret_info->n_scratch_nbytes = row->scratch_nbytes * row->n_chunks / row->n_warps;
     ret_info->n_warps_per_sm = row->blocks_per_sm * row->n_warps;
     return 0;
 }

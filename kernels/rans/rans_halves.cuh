@@ -208,11 +208,19 @@ struct half_words {
 
 /* ---- groups --------------------------------------------------------------------------------- */
 
+/* A table of fewer than 2^PACKED_NBITS entries is there so many times, each entry's copies side by
+ * side: then lanes, each with copies of its own, meet less often on a bank of shared memory. */
+WHARF_DEVICE uint32_t n_copies(uint32_t n_bits)
+{
+    return 1u << (PACKED_NBITS - n_bits);
+}
+
 /* What does not change in loops. */
 struct half_setting {
     word_source words;
     word_shift shift;
-    shared_table slots; /* PACKED entries */
+    shared_table slots; /* PACKED entries, with copies */
+    uint32_t copy;      /* where this lane's copy is among an entry's, in bytes */
     uint32_t n_bits;
     uint8_t *out;
     uint32_t n_whole; /* groups of 32 symbols */
@@ -224,11 +232,21 @@ struct half_setting {
     {
         words = source;
         slots.init(packed);
+        copy = 4 * (lane_id() & (n_copies(n) - 1));
         n_bits = n;
         out = to;
         n_whole = n_groups;
         before = 0x00010001u * ((1u << lane_in_half()) - 1);
         select = half_of_lane() == 0 ? 0x5410 : 0x7632;
+    }
+
+    /* One lane.  Where in the table a state's entry is; NBITS 0: any n. */
+    template <unsigned NBITS>
+    WHARF_DEVICE_MEMBER uint32_t place_of(uint32_t state) const
+    {
+        uint32_t n = NBITS ? NBITS : n_bits;
+        uint32_t at = (state & ((1u << n) - 1)) * 4 * n_copies(n);
+        return NBITS == PACKED_NBITS ? at : at | copy;
     }
 };
 
@@ -294,7 +312,7 @@ WHARF_DEVICE half_entries decode_symbols(const half_setting &setting,
     for (unsigned s = 0; s < N_SETS; s++)
         WHARF_UNROLL
     for (unsigned j = 0; j < LANE_CODERS; j++)
-        e.of[s][j] = setting.slots.load_word((state[s][j] & ((1u << n) - 1)) * 4);
+        e.of[s][j] = setting.slots.load_word(setting.place_of<NBITS>(state[s][j]));
     WHARF_UNROLL
     for (unsigned s = 0; s < N_SETS; s++)
         WHARF_UNROLL
@@ -324,7 +342,8 @@ WHARF_DEVICE void take_words(const half_setting &setting, uint32_t state[N_SETS]
         at.move(-(int)before[s]);
         cursors.of[s].move(-(int)popc(takers));
         words[s][0] = at.load_before(0);
-        at.move(state[s][0] < WHARF_RANS_LOW ? -1 : 0);
+        if (state[s][0] < WHARF_RANS_LOW)
+            at.move(-1);
         words[s][1] = at.load_before(0);
     }
     WHARF_UNROLL

@@ -348,6 +348,22 @@ WHARF_DEVICE void fill_quads(uint32_t *packed, uint32_t n_bits, const quick_mode
     syncwarp();
 }
 
+/* collective.  Of a table that fill_quads made, n_copies of each entry side by side.  From the end
+ * on, since copies take the place of entries behind. */
+WHARF_DEVICE void spread_entries(uint32_t *packed, uint32_t n_bits)
+{
+    uint32_t copies = n_copies(n_bits);
+    for (uint32_t row = (1u << n_bits) / WARP_LANES; row > 0 && copies > 1; row--) {
+        uint32_t slot = WARP_LANES * (row - 1) + lane_id();
+        uint32_t v = load(&packed[slot]);
+        uint64_t *to = reinterpret_cast<uint64_t *>(packed + slot * copies);
+        syncwarp();
+        for (uint32_t i = 0; i < copies / 2; i++)
+            store(&to[i], (uint64_t)v << 32 | v);
+        syncwarp();
+    }
+}
+
 /* ---- all ------------------------------------------------------------------------------------ */
 
 /* What a lane's chains go to, and where they stood there. */
@@ -436,6 +452,23 @@ struct quick_plan {
     }
 };
 
+/* collective.  With n as a constant, which takes fewer instructions.  (A reduction, so that the
+ * compiler does not make the loop around this once for each n.) */
+WHARF_DEVICE void go_freely_by_nbits(const half_setting &setting, half_chains &c, uint32_t n_steps)
+{
+    switch (uniform(setting.n_bits)) {
+    case PACKED_NBITS:
+        return go_freely<PACKED_NBITS>(setting, c, n_steps);
+    case PACKED_NBITS - 1:
+        return go_freely<PACKED_NBITS - 1>(setting, c, n_steps);
+    case PACKED_NBITS - 2:
+        return go_freely<PACKED_NBITS - 2>(setting, c, n_steps);
+    default:
+        return go_freely<WHARF_RANS_MIN_NBITS>(setting, c, n_steps);
+    }
+}
+static_assert(PACKED_NBITS - 3 == WHARF_RANS_MIN_NBITS);
+
 /* collective.  All chains to their ends; whether all was good, and no step is one too many. */
 WHARF_DEVICE bool run_halves(const half_setting &setting, half_chains &c, quick_windows &w,
                              quick_ends &ends, watcher &watch)
@@ -453,10 +486,8 @@ WHARF_DEVICE bool run_halves(const half_setting &setting, half_chains &c, quick_
         c.nobodys[0] = c.nobodys[1] = 0;
         if (plan.n_steps == 0)
             good = look_at_windows(setting, c, w.next, plan.n_groups);
-        else if (uniform(setting.n_bits) == PACKED_NBITS)
-            go_freely<PACKED_NBITS>(setting, c, plan.n_steps);
         else
-            go_freely<0>(setting, c, plan.n_steps);
+            go_freely_by_nbits(setting, c, plan.n_steps);
         WHARF_UNROLL
         for (unsigned s = 0; s < N_SETS; s++)
             good &= !c.stores[s] || c.nobodys[s] >> 31 == 0;
@@ -478,7 +509,7 @@ WHARF_DEVICE bool end_quickly(const quick_stream &in, const half_setting &settin
     for (unsigned j = 0; j < LANE_CODERS; j++) {
         uint32_t n = setting.n_bits, before = ends.state[S][j];
         bool exists = is_last && number + j < in.n_symbols;
-        uint32_t entry = setting.slots.load_word((before & ((1u << n) - 1)) * 4);
+        uint32_t entry = setting.slots.load_word(setting.place_of<0>(before));
         found f = found_packed(entry);
         state[j] = exists ? f.frequency * ((before >> n) - f.excess) + f.place : before;
         takes[j] = exists && state[j] < WHARF_RANS_LOW;
@@ -545,6 +576,7 @@ WHARF_DEVICE_NOINLINE uint32_t decode_quickly(shared_ref<rans_quick_shared> memo
         return LEFT;
     syncwarp(); /* every lane's loads of the front, before the stores of the table */
     fill_quads(tables.packed, in.n_bits, m);
+    spread_entries(tables.packed, in.n_bits);
     uint32_t n = 0;
     WHARF_UNROLL
     for (unsigned s = 0; s < N_SETS; s++) {
