@@ -4,6 +4,7 @@
  */
 #include "clientlib/completions.h"
 
+#include "clientlib/done_words.h"
 #include "clientlib/handle.h"
 #include "clientlib/rings.h"
 
@@ -15,6 +16,8 @@ static void release_regions(struct wharf *wharf, const struct wharf_client_job *
 
     regions[job->submission.src_region]->n_uses--;
     regions[job->submission.dst_region]->n_uses--;
+    if (job->done.at)
+        regions[job->done.words.done_region]->n_uses--;
     for (uint32_t i = 0; job->batch && i < job->batch->n_chunks; i++) {
         regions[job->batch->chunks[i].src_region]->n_uses--;
         regions[job->batch->chunks[i].dst_region]->n_uses--;
@@ -26,6 +29,7 @@ void wharf_client_finish(struct wharf *wharf, struct wharf_client_job *job,
 {
     struct wharf_client_jobs *jobs = &wharf->jobs;
 
+    wharf_client_done_tell(job, completion);
     release_regions(wharf, job);
     wharf_client_model_release(job->model);
     if (job->batch)
@@ -80,7 +84,8 @@ int wharf_client_take_done(struct wharf *wharf, struct wharf_completion *ret_com
     return 1;
 }
 
-/* ---- completions from the daemon ----------------------------------------------------------- */
+/* ---- completions from the daemon, or from done words
+ * ----------------------------------------------------------- */
 
 /*
  * Copies a batch's results to where the program wants them, each looked at once.  Returns whether
@@ -135,6 +140,17 @@ static int is_possible(const struct wharf_client_job *job, struct wharf_completi
         completion->flags = 0;
     return batch_is_possible(job->batch, completion) &&
            (!completion->flags || copy_results(job->batch));
+}
+
+int wharf_client_take_done_word(const struct wharf_client_job *job,
+                                struct wharf_completion *ret_completion)
+{
+    if (!wharf_client_done_read(job, ret_completion))
+        return 0;
+    /* What else the program writes there is its own affair; but the job is over. */
+    if (!is_possible(job, ret_completion))
+        *ret_completion = (struct wharf_completion){.result = WHARF_INTERNAL};
+    return 1;
 }
 
 /* Returns NULL, or what is wrong with it. */

@@ -16,6 +16,10 @@ struct wharf;
  */
 const char *wharf_client_reap(struct wharf *wharf);
 
+/* wharf_client_take_done_word: whether the job has ended by its done word, and how. */
+int wharf_client_take_done_word(const struct wharf_client_job *job,
+                                struct wharf_completion *ret_completion);
+
 /*
  * wharf_client_finish: makes a job that is on no list DONE with this completion, whose user_data is
  * ignored.

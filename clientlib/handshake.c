@@ -20,12 +20,13 @@
 
 /* Those that this library can use. */
 #define COMPRESS ((uint64_t)1 << WHARF__FEATURE__FEATURE_COMPRESS)
+#define DONE_WORDS ((uint64_t)1 << WHARF__FEATURE__FEATURE_DONE_WORDS)
 #define MARKS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MARKS)
 #define FEATURES                                                                                   \
     ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY |                                           \
      (uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_SOURCES |                                          \
      (uint64_t)1 << WHARF__FEATURE__FEATURE_FILES |                                                \
-     (uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS | MARKS | COMPRESS)
+     (uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS | MARKS | COMPRESS | DONE_WORDS)
 
 /* Takes the result of sending a request of the handshake; the link goes DOWN if that failed.  A
  * daemon that has closed may have said why: that is found where its answer would be. */
@@ -255,7 +256,8 @@ static void take_queue(struct wharf *wharf, const Wharf__OpenQueueReply *opened)
         return;
     }
     r = wharf_client_rings_new(receiver->fds[0], receiver->fds[1], link->n_entries,
-                               (link->facts.features & MARKS) != 0, &link->rings);
+                               (link->facts.features & MARKS) != 0,
+                               (link->facts.features & DONE_WORDS) != 0, &link->rings);
     if (r == 0 && n_expected == 3)
         r = adopt_arena(wharf, receiver);
     if (r < 0) {

@@ -35,6 +35,12 @@ struct wharf_client_batch {
     struct wharf_chunk chunks[]; /* the table as it was submitted */
 };
 
+/* A job's done word: done_words.h. */
+struct wharf_client_done {
+    struct wharf_done *at; /* NULL: it has none */
+    struct wharf_submission_words words;
+};
+
 #define WHARF_CLIENT_NO_JOB UINT32_MAX
 
 struct wharf_client_model;
@@ -44,11 +50,12 @@ struct wharf_client_job {
     struct wharf_completion completion; /* of a DONE one, with the program's user_data */
     struct wharf_client_batch *batch;   /* of a batch, or NULL */
     struct wharf_client_model *model;   /* that its parameter names, or NULL */
-    uint64_t user_data;                 /* the program's */
-    uint64_t queued_ns;                 /* when it was handed in, with a timeout or embedded */
-    uint32_t timeout_us;                /* as submitted */
-    uint32_t use;                       /* how often the slot was used: half of the tag */
-    uint32_t previous;                  /* on its list */
+    struct wharf_client_done done;
+    uint64_t user_data;  /* the program's */
+    uint64_t queued_ns;  /* when it was handed in, with a timeout or embedded */
+    uint32_t timeout_us; /* as submitted */
+    uint32_t use;        /* how often the slot was used: half of the tag */
+    uint32_t previous;   /* on its list */
     uint32_t next;
     uint32_t ring_index;      /* in the ring, of its submission */
     uint32_t n_deaths;        /* of daemons that had begun it */

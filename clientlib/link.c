@@ -157,6 +157,19 @@ void wharf_client_link_break(struct wharf *wharf, const char *format, ...)
     wharf_client_has_changed(wharf);
 }
 
+/* How long there has been no daemon. */
+static uint64_t away_ns_of(const struct wharf_client_link *link)
+{
+    return wharf_client_now_ns() - link->away_since_ns;
+}
+
+int wharf_client_link_is_lost(const struct wharf_client_link *link)
+{
+    if (link->state == WHARF_CLIENT_LINK_UP)
+        return 0;
+    return link->state == WHARF_CLIENT_LINK_BROKEN || away_ns_of(link) > link->patience_ns;
+}
+
 int wharf_client_link_error(const struct wharf *wharf)
 {
     const struct wharf_client_link *link = &wharf->link;
@@ -166,7 +179,7 @@ int wharf_client_link_error(const struct wharf *wharf)
     if (link->state == WHARF_CLIENT_LINK_BROKEN)
         return wharf_client_fail(-EPROTO, "%s: the daemon broke the protocol: %s",
                                  link->address.sun_path, link->text);
-    uint64_t away_ns = wharf_client_now_ns() - link->away_since_ns;
+    uint64_t away_ns = away_ns_of(link);
     if (away_ns <= link->patience_ns)
         return 0;
     return wharf_client_fail(-ENOTCONN, "the daemon has been away for %.1f s: %s",

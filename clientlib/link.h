@@ -41,6 +41,9 @@ void wharf_client_link_sleep(struct wharf *wharf, uint64_t deadline_ns);
  */
 int wharf_client_link_error(const struct wharf *wharf);
 
+/* wharf_client_link_is_lost: whether that makes none. */
+int wharf_client_link_is_lost(const struct wharf_client_link *link);
+
 /* ---- for link.c's neighbours ---------------------------------------------------------------- */
 
 /* wharf_client_link_lost: closes the connection for this reason; it is tried again later. */

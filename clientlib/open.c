@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clientlib/done_words.h"
 #include "clientlib/error_text.h"
 #include "clientlib/handle.h"
 #include "clientlib/link.h"
@@ -124,6 +125,8 @@ void wharf_close(struct wharf *wharf)
     if (!wharf)
         return;
     int is_forked = wharf_client_is_forked(&wharf->guard);
+    if (!is_forked && wharf->is_daemon)
+        wharf_client_done_lose(wharf, WHARF_REASON_NONE);
     wharf_client_wakeup_fd_deinit(&wharf->wakeup);
     wharf_client_link_deinit(&wharf->link, is_forked);
     wharf_client_arena_deinit(&wharf->arena, is_forked);

@@ -2,6 +2,7 @@
 #include "clientlib/pump.h"
 
 #include "clientlib/completions.h"
+#include "clientlib/done_words.h"
 #include "clientlib/handle.h"
 #include "clientlib/link.h"
 #include "clientlib/link_drive.h"
@@ -18,6 +19,16 @@ static void harvest(struct wharf *wharf)
 
 /* ---- jobs to the daemon -------------------------------------------------------------------- */
 
+/* A daemon that came later may be too old for them: then the library writes the done word. */
+static void put_words(struct wharf_ring_client *ring, struct wharf_client_job *job)
+{
+    job->submission.flags &= (uint16_t)~WHARF_SUBMISSION_DONE_WORD;
+    if (!ring->words)
+        return;
+    job->submission.flags |= WHARF_SUBMISSION_DONE_WORD;
+    wharf_ring_submit_words(ring, &job->done.words);
+}
+
 static void put_into_ring(struct wharf *wharf, struct wharf_client_job *job)
 {
     struct wharf_client_jobs *jobs = &wharf->jobs;
@@ -28,6 +39,8 @@ static void put_into_ring(struct wharf *wharf, struct wharf_client_job *job)
     wharf->link.n_resubmitted += job->was_published;
     job->was_published = 1;
     job->ring_index = wharf->link.rings->ring.sq_tail;
+    if (job->done.at)
+        put_words(&wharf->link.rings->ring, job);
     wharf_ring_submit(&wharf->link.rings->ring, &job->submission);
 }
 
@@ -76,5 +89,7 @@ void wharf_client_pump(struct wharf *wharf)
     if (wharf->link.state == WHARF_CLIENT_LINK_UP)
         harvest(wharf);
     wharf_client_link_step(wharf);
+    if (wharf_client_link_is_lost(&wharf->link))
+        wharf_client_done_lose(wharf, WHARF_REASON_DAEMON_LOST);
     flush(wharf);
 }

@@ -85,6 +85,9 @@ static int ends_unrun(struct wharf_client_job *job, struct wharf_completion *ret
 {
     uint16_t *ret_result = &ret_completion->result;
 
+    /* Its memory may be in use already by who waited for the word. */
+    if (wharf_client_take_done_word(job, ret_completion))
+        return 1;
     *ret_completion = (struct wharf_completion){.result = WHARF_FILE_ERROR};
     if (job->is_write_unknown)
         ret_completion->reason = WHARF_REASON_FILE_ABANDONED;

@@ -12,6 +12,8 @@
  * does not count (of daemons that do not tell by marks, all that was submitted does), nor do
  * daemons that end in good order (draining).
  *
+ * A job whose done word is set has ended, whoever wrote that: it completes as the word says.
+ *
  * A job whose destination is in a file is not submitted again once it was begun: it ends as
  * FILE_ERROR, FILE_ABANDONED.
  */

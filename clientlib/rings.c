@@ -39,10 +39,10 @@ static uint32_t n_marks(const struct wharf_client_rings *rings)
     return rings->ring.n_entries + 1;
 }
 
-int wharf_client_rings_new(int c_fd, int d_fd, uint32_t n_entries, int has_marks,
+int wharf_client_rings_new(int c_fd, int d_fd, uint32_t n_entries, int has_marks, int has_words,
                            struct wharf_client_rings **ret_rings)
 {
-    size_t c_nbytes = wharf_ring_segment_nbytes(n_entries);
+    size_t c_nbytes = wharf_ring_c_nbytes(n_entries, has_words);
     size_t d_nbytes = wharf_ring_d_nbytes(n_entries, has_marks);
     size_t found_nbytes = has_marks ? (n_entries + (size_t)1) * sizeof(uint32_t) : 0;
     struct wharf_client_rings *rings;
@@ -70,6 +70,8 @@ int wharf_client_rings_new(int c_fd, int d_fd, uint32_t n_entries, int has_marks
     rings->d_nbytes = d_nbytes;
     if (has_marks)
         rings->marks = (const uint32_t *)((const char *)d + wharf_ring_marks_offset(n_entries));
+    if (has_words)
+        wharf_ring_client_use_words(&rings->ring);
     rings->n_holders = 1;
     *ret_rings = rings;
     return 0;

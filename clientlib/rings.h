@@ -27,7 +27,7 @@ struct wharf_client_rings {
  * rings of n_entries, D with marks or without.  The caller holds the result once.  Returns 0; or,
  * with a message, -EBADF, -EPERM, -EINVAL, -ENOMEM or an error of mmap.
  */
-int wharf_client_rings_new(int c_fd, int d_fd, uint32_t n_entries, int has_marks,
+int wharf_client_rings_new(int c_fd, int d_fd, uint32_t n_entries, int has_marks, int has_words,
                            struct wharf_client_rings **ret_rings);
 
 /* Adds a hold; the last drop unmaps the rings. */

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "clientlib/completions.h"
+#include "clientlib/done_words.h"
 #include "clientlib/error_text.h"
 #include "clientlib/handle.h"
 #include "clientlib/link.h"
@@ -27,8 +28,8 @@ int wharf_client_copy_job(struct wharf_job *to, const struct wharf_job *from)
 {
     int r = wharf_client_copy_struct(to, sizeof(*to), JOB_NBYTES_0_1, from, "the job");
 
-    if (r == 0 && to->reserved)
-        return wharf_client_fail(-EINVAL, "the job's reserved member is not 0");
+    if (r == 0 && (to->reserved || to->reserved_2))
+        return wharf_client_fail(-EINVAL, "a reserved member of the job is not 0");
     return r;
 }
 
@@ -56,7 +57,8 @@ static void set_request(struct wharf_submission *submission, uint32_t codec, uin
                         uint32_t job_class, uint32_t parameter)
 {
     submission->codec = fit_16(codec);
-    submission->flags = fit_16(flags);
+    /* What the ring alone has a meaning for is unknown in a job. */
+    submission->flags = flags & WHARF_SUBMISSION_DONE_WORD ? UINT16_MAX : fit_16(flags);
     submission->job_class = job_class > UINT8_MAX ? UINT8_MAX : (uint8_t)job_class;
     submission->parameter = fit_16(parameter);
 }
@@ -131,6 +133,8 @@ static void queue(struct wharf *wharf, struct wharf_client_job *job)
 {
     use_model(wharf, job);
     use_regions(wharf, job->submission.src_region, job->submission.dst_region);
+    if (job->done.at)
+        wharf->regions.by_number[job->done.words.done_region]->n_uses++;
     job->state = WHARF_CLIENT_JOB_QUEUED;
     wharf_client_list_append(&wharf->jobs, queue_of(wharf, job), job);
 }
@@ -165,11 +169,14 @@ int wharf_client_queue_job(struct wharf *wharf, const struct wharf_job *own, int
                            struct wharf_client_job **ret_job)
 {
     struct wharf_submission where = {.opcode = WHARF_OP_DECODE};
+    struct wharf_client_done done;
     struct wharf_client_job *job;
 
     int r = locate(wharf, own->in, own->in_nbytes, 0, &where.src_region, &where.src_offset);
     if (r == 0)
         r = locate(wharf, own->out, own->out_avail, 1, &where.dst_region, &where.dst_offset);
+    if (r == 0)
+        r = wharf_client_done_find(wharf, own->done, own->done_serial, &done);
     if (r < 0)
         return r;
     job = new_job(wharf, own->user_data, own->timeout_us, is_private);
@@ -181,6 +188,7 @@ int wharf_client_queue_job(struct wharf *wharf, const struct wharf_job *own, int
     where.dst_nbytes = own->out_avail;
     where.checksum = own->checksum;
     job->submission = where;
+    job->done = done;
     set_request(&job->submission, own->codec, own->flags, own->job_class, own->parameter);
     set_encoder(&job->submission, own->encoder, own->level);
     queue(wharf, job);
@@ -299,13 +307,15 @@ static int new_batch(struct wharf *wharf, const struct wharf_batch *own,
 
 /* The batch is the job's from here on. */
 static void queue_batch(struct wharf *wharf, struct wharf_client_job *job,
-                        const struct wharf_batch *own, struct wharf_client_batch *batch)
+                        const struct wharf_batch *own, struct wharf_client_batch *batch,
+                        const struct wharf_client_done *done)
 {
     struct wharf_submission *submission = &job->submission;
     uint64_t table = (uintptr_t)batch->table - (uintptr_t)wharf->arena.address;
     uint64_t table_nbytes = own->n_chunks * (uint64_t)sizeof(struct wharf_chunk);
 
     job->batch = batch;
+    job->done = *done;
     submission->opcode = WHARF_OP_BATCH;
     submission->src_offset = table;
     submission->src_nbytes = table_nbytes;
@@ -323,11 +333,14 @@ static void queue_batch(struct wharf *wharf, struct wharf_client_job *job,
 static int submit_batch(struct wharf *wharf, const struct wharf_batch *own)
 {
     struct wharf_client_batch *batch;
+    struct wharf_client_done done;
     struct wharf_client_job *job;
 
     int r = wharf_client_link_error(wharf);
     if (r == 0)
         r = wharf_client_check_compress(wharf, own->flags);
+    if (r == 0)
+        r = wharf_client_done_find(wharf, own->done, own->done_serial, &done);
     if (r < 0)
         return r;
     r = new_batch(wharf, own, &batch);
@@ -339,7 +352,7 @@ static int submit_batch(struct wharf *wharf, const struct wharf_batch *own)
         free(batch);
         return -EAGAIN;
     }
-    queue_batch(wharf, job, own, batch);
+    queue_batch(wharf, job, own, batch, &done);
     wharf_client_pump(wharf);
     return 0;
 }
@@ -356,9 +369,8 @@ int wharf_submit_batch(struct wharf *wharf, const struct wharf_batch *batch)
     r = wharf_client_copy_struct(&own, sizeof(own), BATCH_NBYTES_0_1, batch, "the batch");
     if (r < 0)
         return r;
-    if (!own.chunks || own.n_chunks == 0 || own.reserved)
-        return wharf_client_fail(-EINVAL,
-                                 "the batch has no chunks, or its reserved member is not 0");
+    if (!own.chunks || own.n_chunks == 0 || own.reserved || own.reserved_2)
+        return wharf_client_fail(-EINVAL, "the batch has no chunks, or a reserved member is not 0");
     r = wharf_client_enter(wharf);
     if (r < 0)
         return r;

@@ -569,10 +569,14 @@ struct wharf_job {
     uint32_t encoder;   /* for compressing: the codec's encoder, as numbered in wharf_codec.h; 0 is
                            its default.  Ignored otherwise */
     uint32_t level;     /* for compressing: that encoder's level; 0 is its default */
+    struct wharf_done *done; /* the done word, for wharf_submit: see STREAMS below; NULL: none */
+    uint32_t done_serial;    /* the serial number that the done word gets */
+    uint32_t reserved_2;     /* 0 */
 };
 #define WHARF_JOB_INIT                                                                             \
     {                                                                                              \
-        sizeof(struct wharf_job), WHARF_CODEC_STORED, 0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0  \
+        sizeof(struct wharf_job), WHARF_CODEC_STORED, 0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, \
+            NULL, 0, 0                                                                             \
     }
 
 /*
@@ -692,6 +696,8 @@ int wharf_compress_bound(const struct wharf_job *job, size_t *ret_nbytes);
  *                registered READ_ONLY, or the source is GPU memory and the daemon too old for that
  *   -EOPNOTSUPP  the job compresses, and the daemon does not.  If such a daemon replaces another
  *                one while the job is in flight, the job ends with REQUEST_FLAGS
+ *   -EOPNOTSUPP  the job has a done word, and there is no daemon, or it is too old
+ *   -EINVAL      also: the done word is not at a multiple of 64 bytes, or already set
  * Every other error of a job is the result of its completion, as in wharf_decompress.
  */
 int wharf_submit(struct wharf *wharf, const struct wharf_job *jobs, unsigned n_jobs);
@@ -720,12 +726,16 @@ struct wharf_batch {
                                                until the completion is taken */
     uint32_t n_chunks;                      /* at least 1 */
     uint32_t reserved;                      /* 0 */
-    uint32_t encoder;                       /* as in struct wharf_job */
+    uint32_t encoder;                       /* this and the following as in struct wharf_job */
     uint32_t level;
+    struct wharf_done *done;
+    uint32_t done_serial;
+    uint32_t reserved_2; /* 0 */
 };
 #define WHARF_BATCH_INIT                                                                           \
     {                                                                                              \
-        sizeof(struct wharf_batch), WHARF_CODEC_STORED, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0      \
+        sizeof(struct wharf_batch), WHARF_CODEC_STORED, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0,     \
+            NULL, 0, 0                                                                             \
     }
 
 /*
@@ -750,6 +760,55 @@ int wharf_submit_noop(struct wharf *wharf, uint64_t user_data);
  * number of these jobs: 0 if there are none, or only finished ones.
  */
 int wharf_cancel(struct wharf *wharf, uint64_t user_data);
+
+/* ---- STREAMS: who waits for a job without a processor --------------------------------------- */
+
+/*
+ * A CUDA stream can wait for a job: the job has a done word, struct wharf_done of wharf_result.h,
+ * in host memory that the daemon writes when the job has ended.
+ *
+ *     struct wharf_done *words;                      // zeroed: serial numbers begin at 1
+ *     wharf_alloc(wharf, 4096, (void **)&words);
+ *     memset(words, 0, 4096);
+ *     cuMemHostRegister(words, 4096, CU_MEMHOSTREGISTER_DEVICEMAP);
+ *     cuMemHostGetDevicePointer(&device_words, words, 0);
+ *     ...
+ *     job.done = &words[i];
+ *     job.done_serial = ++serials[i];
+ *     wharf_submit(wharf, &job, 1);
+ *     cuStreamWaitValue64(stream, device_words + i * sizeof(*words),
+ *                         WHARF_DONE_VALUE(job.done_serial), CU_STREAM_WAIT_VALUE_GEQ);
+ *     // what is enqueued from here on finds the job's output, if its result is OK
+ *
+ *   done         at a multiple of 64 bytes, in the arena or in a registered memfd that is not
+ *                READ_ONLY.  It belongs to one job in flight at a time, as its output does, and no
+ *                other byte of a job is there.
+ *   done_serial  after that of the last job with this word by less than 2^31, and never what is
+ *                there already.
+ *
+ * The word is set exactly when the job's memory is its owner's again: everything that the job
+ * wrote is in place, for the processor and, of memory of a GPU, for all that begins there then, and
+ * nothing of it is written or read any more.  (One exception has a reason of its own, DAEMON_LOST,
+ * below.)  Whatever the result: a stream does not look at it, so a kernel that consumes the output
+ * reads the word first, WHARF_DONE_RESULT, and out_nbytes beside it.  The completion comes as ever
+ * and says the same; it is there to be taken some time after the word.
+ *
+ * WHO WRITES IT.  The daemon.  When that dies, the next one does: a job whose word was set is not
+ * run again, and completes as its word says; all others are submitted again as ever.  So a stream's
+ * wait ends some time after the next daemon is there, by calls of the library: it has no thread.
+ * cuStreamWaitValue has no time limit, and a thread that waits in cuStreamSynchronize for a job
+ * whose daemon has died calls nobody.  So some thread waits for completions (wharf_wait), or for
+ * wharf_fd, while streams wait for jobs.  With that no stream waits for ever:
+ *   - when there has been no daemon for patience_ms, or the daemon is not to be trusted any more,
+ *     the next call sets the words of all jobs in flight to WHARF_CANCELLED, DAEMON_LOST.  Such a
+ *     job may still be written by what is left of the daemon, until its completion has been taken:
+ *     the stream does not wait any more, but must not use the job's memory.  It is not submitted
+ *     again.
+ *   - wharf_close sets the words of jobs in flight to WHARF_CANCELLED.
+ *   - a program that ends takes its streams with it.
+ * What the program or a kernel of its own writes to words is its own affair: the daemon does not
+ * read them.  A word that is set too soon has the job count as ended, once the daemon is replaced.
+ */
 
 /* ---- long streams of run lengths --------------------------------------------------------- */
 

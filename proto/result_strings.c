@@ -171,6 +171,8 @@ static const struct value_text reason_texts[] = {
                                    "source and destination are larger than one job may be"},
     [WHARF_REASON_REQUEST_ENCODER] = {"request_encoder",
                                       "not an encoder of this codec, or not a level of it"},
+    [WHARF_REASON_REQUEST_WORD] = {"request_word", "a done word that is at no place for one"},
+    [WHARF_REASON_DAEMON_LOST] = {"daemon_lost", "no daemon could be had in time"},
     [WHARF_REASON_GPU_CODEC] = {"gpu_codec", "the GPU has no decoder for this codec"},
     [WHARF_REASON_GPU_LARGE] = {"gpu_large", "larger than a chunk for a GPU may be"},
     [WHARF_REASON_GPU_LARGE_TIME] = {"gpu_large_time", "took the GPU longer than it may"},

@@ -141,6 +141,22 @@ static inline void wharf_ring_fence_sleeper(void)
     __sync_synchronize();
 }
 
+/*
+ * Whoever ends a job: orders the members of the record, the job's output and its results before the
+ * word.  Of streams and kernels that wait for it, the last stores of a GPU's decoder were ordered
+ * by its own fence of system scope before this side heard of its end.
+ */
+static inline void wharf_ring_store_done(uint64_t *word, uint64_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+/* Client: orders the word before the members of the record. */
+static inline uint64_t wharf_ring_load_done(const uint64_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
 /* ---- entries and other shared bytes -------------------------------------------------------- */
 
 #define WHARF_RING_ENTRY_WORDS (WHARF_RING_ENTRY_NBYTES / 8)
@@ -158,6 +174,66 @@ static inline void wharf_ring_load_entry(void *entry, const wharf_ring_word *sha
 
     for (unsigned i = 0; i < WHARF_RING_ENTRY_WORDS; i++)
         words[i] = __atomic_load_n(&shared[i], __ATOMIC_RELAXED);
+}
+
+/* The same of a submission's words. */
+static inline void wharf_ring_load_words(struct wharf_submission_words *words,
+                                         const wharf_ring_word *shared)
+{
+    wharf_ring_word *to = (wharf_ring_word *)words;
+
+    for (unsigned i = 0; i < sizeof(*words) / sizeof(*to); i++)
+        to[i] = __atomic_load_n(&shared[i], __ATOMIC_RELAXED);
+}
+
+/* What the word of this completion is. */
+static inline uint64_t wharf_done_word(uint32_t serial, const struct wharf_completion *completion)
+{
+    return WHARF_DONE_VALUE(serial) | (uint64_t)completion->reason << 16 | completion->result;
+}
+
+/* Whether a done word says that the job of that serial number, or a later one, has ended. */
+static inline int wharf_done_is_set(uint64_t word, uint32_t serial)
+{
+    return (int64_t)(word - WHARF_DONE_VALUE(serial)) >= 0;
+}
+
+/* Writes a completion to its done word, which nobody else writes meanwhile. */
+static inline void wharf_ring_write_done(struct wharf_done *shared, uint32_t serial,
+                                         const struct wharf_completion *completion)
+{
+    __atomic_store_n(&shared->bit_offset, completion->bit_offset, __ATOMIC_RELAXED);
+    __atomic_store_n(&shared->in_nbytes, completion->in_nbytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&shared->out_nbytes, completion->out_nbytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&shared->first_bad_chunk, completion->first_bad_chunk, __ATOMIC_RELAXED);
+    __atomic_store_n(&shared->flags, completion->flags, __ATOMIC_RELAXED);
+    __atomic_store_n(&shared->engine, completion->engine, __ATOMIC_RELAXED);
+    __atomic_store_n(&shared->attempt, completion->attempt, __ATOMIC_RELAXED);
+    wharf_ring_store_done(&shared->word, wharf_done_word(serial, completion));
+}
+
+/*
+ * The completion that a done word of that serial number tells of: 1 with *ret_completion, whose
+ * user_data and times are 0, or 0: it does not.
+ */
+static inline int wharf_ring_read_done(const struct wharf_done *shared, uint32_t serial,
+                                       struct wharf_completion *ret_completion)
+{
+    uint64_t word = wharf_ring_load_done(&shared->word);
+
+    if (WHARF_DONE_SERIAL(word) != serial)
+        return 0;
+    memset(ret_completion, 0, sizeof(*ret_completion));
+    ret_completion->result = (uint16_t)WHARF_DONE_RESULT(word);
+    ret_completion->reason = (uint16_t)WHARF_DONE_REASON(word);
+    ret_completion->bit_offset = __atomic_load_n(&shared->bit_offset, __ATOMIC_RELAXED);
+    ret_completion->in_nbytes = __atomic_load_n(&shared->in_nbytes, __ATOMIC_RELAXED);
+    ret_completion->out_nbytes = __atomic_load_n(&shared->out_nbytes, __ATOMIC_RELAXED);
+    ret_completion->first_bad_chunk = __atomic_load_n(&shared->first_bad_chunk, __ATOMIC_RELAXED);
+    ret_completion->flags = __atomic_load_n(&shared->flags, __ATOMIC_RELAXED);
+    ret_completion->engine = __atomic_load_n(&shared->engine, __ATOMIC_RELAXED);
+    ret_completion->attempt = __atomic_load_n(&shared->attempt, __ATOMIC_RELAXED);
+    return 1;
 }
 
 /* Copies one entry into shared memory. */
@@ -208,6 +284,7 @@ struct wharf_ring_daemon {
     uint32_t sq_head;  /* submissions taken */
     uint32_t sq_tail;  /* as last loaded and found good */
     uint32_t *marks;   /* n_entries of them, or NULL: D has none */
+    const wharf_ring_word *words; /* of submissions, or NULL: C has none */
 };
 
 /*
@@ -229,6 +306,13 @@ static inline void wharf_ring_daemon_init(struct wharf_ring_daemon *ring, const 
 static inline void wharf_ring_daemon_use_marks(struct wharf_ring_daemon *ring)
 {
     ring->marks = (uint32_t *)((char *)ring->d + wharf_ring_marks_offset(ring->n_entries));
+}
+
+/* wharf_ring_daemon_use_words: C has wharf_ring_c_nbytes(n_entries, 1) bytes. */
+static inline void wharf_ring_daemon_use_words(struct wharf_ring_daemon *ring)
+{
+    ring->words =
+        (const wharf_ring_word *)((const char *)ring->c + wharf_ring_words_offset(ring->n_entries));
 }
 
 /*
@@ -312,6 +396,18 @@ static inline int wharf_ring_take(struct wharf_ring_daemon *ring,
 }
 
 /*
+ * wharf_ring_take_words: copies the words of the submission that was taken last, until one of them
+ * is completed.  There are words.
+ */
+static inline void wharf_ring_take_words(const struct wharf_ring_daemon *ring,
+                                         struct wharf_submission_words *ret_words)
+{
+    uint32_t slot = (ring->sq_head - 1) & (ring->n_entries - 1);
+
+    wharf_ring_load_words(ret_words, ring->words + slot * (sizeof(*ret_words) / 8));
+}
+
+/*
  * wharf_ring_publish_taken: tells the client how far the daemon has taken submissions, and that it
  * looks at none of them any more.
  */
@@ -385,6 +481,7 @@ struct wharf_ring_client {
     const struct wharf_ring_d *d; /* for the addresses of words */
     wharf_ring_word *submissions;
     const wharf_ring_word *completions;
+    wharf_ring_word *words; /* of submissions, or NULL: C has none */
     uint32_t n_entries;
     uint32_t cq_head;  /* completions reaped */
     uint32_t cq_tail;  /* as last loaded and found good */
@@ -407,6 +504,12 @@ static inline void wharf_ring_client_init(struct wharf_ring_client *ring, void *
     ring->n_entries = n_entries;
 }
 
+/* wharf_ring_client_use_words: C has wharf_ring_c_nbytes(n_entries, 1) bytes. */
+static inline void wharf_ring_client_use_words(struct wharf_ring_client *ring)
+{
+    ring->words = (wharf_ring_word *)((char *)ring->c + wharf_ring_words_offset(ring->n_entries));
+}
+
 /*
  * wharf_ring_room: how many submissions can be written now.  A client that wants to be able to
  * cancel when all its jobs hang leaves the last place for that.
@@ -427,6 +530,19 @@ static inline void wharf_ring_submit(struct wharf_ring_client *ring,
 
     wharf_ring_store_entry(ring->submissions + slot * WHARF_RING_ENTRY_WORDS, submission);
     ring->sq_tail++;
+}
+
+/* wharf_ring_submit_words: writes the words of the next submission, before that is written.  There
+ * are words. */
+static inline void wharf_ring_submit_words(struct wharf_ring_client *ring,
+                                           const struct wharf_submission_words *words)
+{
+    const wharf_ring_word *from = (const wharf_ring_word *)words;
+    uint32_t slot = ring->sq_tail & (ring->n_entries - 1);
+    wharf_ring_word *shared = ring->words + slot * (sizeof(*words) / 8);
+
+    for (unsigned i = 0; i < sizeof(*words) / 8; i++)
+        __atomic_store_n(&shared[i], from[i], __ATOMIC_RELAXED);
 }
 
 /*

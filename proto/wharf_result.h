@@ -169,12 +169,16 @@ enum wharf_reason {
                                              the daemon or its GPU takes in one job */
     WHARF_REASON_REQUEST_ENCODER = 142,   /* BAD_REQUEST: not an encoder of this codec, or not a
                                              level of it */
+    WHARF_REASON_REQUEST_WORD = 143,      /* BAD_REQUEST: a done word that is at no place for one */
 
     /* Limits of a daemon's for jobs that nothing but its GPU may run: QUOTA but for the last. */
     WHARF_REASON_GPU_LARGE = 144,      /* source and destination are more than it takes at once */
     WHARF_REASON_GPU_LARGE_TIME = 145, /* the GPU had the chunk for as long as it may */
     /* BAD_REQUEST, or UNSUPPORTED for GPU memory: the GPU has no decoder for the codec. */
     WHARF_REASON_GPU_CODEC = 146,
+
+    /* CANCELLED: no daemon could be had, so the job's done word was set without waiting longer. */
+    WHARF_REASON_DAEMON_LOST = 147,
 
     /* zstd, RFC 8878: BAD_DATA but where it says otherwise.  Each stands at the first bit of the
      * header, the stream or the section that holds it. */
@@ -307,6 +311,39 @@ struct wharf_completion {
     uint32_t first_bad_chunk; /* of a batch that is not OK; otherwise 0 */
     uint32_t reserved;        /* 0 */
 };
+
+/*
+ * A done word, and what belongs to it: what became of a job, for who cannot take completions, as a
+ * CUDA stream or a kernel.  `word` is written last, by one store, at system scope: whoever has seen
+ * the job's serial number there finds the other members and the job's output in place.  It is
+ *
+ *     serial << 32 | reason << 16 | result
+ *
+ * so it is at least serial << 32, by the comparison of signed differences that cuStreamWaitValue64
+ * makes with CU_STREAM_WAIT_VALUE_GEQ, as soon as the job has ended, however that was.  Lies in
+ * shared memory, at a multiple of 64 bytes: its layout is fixed.  The other members are as in
+ * struct wharf_completion.
+ */
+struct wharf_done {
+    uint64_t word;
+    uint64_t bit_offset;
+    uint64_t in_nbytes;
+    uint64_t out_nbytes;
+    uint32_t first_bad_chunk;
+    uint16_t flags; /* enum wharf_completion_flag */
+    uint8_t engine;
+    uint8_t attempt;
+    uint64_t reserved_1; /* these are not written */
+    uint64_t reserved_2;
+    uint64_t reserved_3;
+};
+
+/* The least value of a done word with that serial number. */
+#define WHARF_DONE_VALUE(serial) ((uint64_t)(uint32_t)(serial) << 32)
+/* What a done word says. */
+#define WHARF_DONE_SERIAL(word) ((uint32_t)((uint64_t)(word) >> 32))
+#define WHARF_DONE_REASON(word) ((uint32_t)((uint64_t)(word) >> 16 & 0xffff))
+#define WHARF_DONE_RESULT(word) ((uint32_t)((uint64_t)(word)&0xffff))
 
 /*
  * wharf_result_string, wharf_reason_string: a short English phrase ("bad data", "distance

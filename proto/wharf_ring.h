@@ -10,7 +10,8 @@
  *
  *   C  written by the client, mapped read-only by the daemon:
  *        0     struct wharf_ring_c       sq_tail, cq_head, cq_wait
- *        1024  struct wharf_submission   n_entries of them: the submission queue (SQ)
+ *        1024  struct wharf_submission   n_entries of them: the submission queue (SQ),
+ *        then  struct wharf_submission_words   n_entries of them, with FEATURE_DONE_WORDS
  *   D  written by the daemon, sealed so that nobody else can ever map it for writing:
  *        0     struct wharf_ring_d       constants, sq_head, cq_tail, sq_wait, flags
  *        1024  struct wharf_completion   n_entries of them: the completion queue (CQ)
@@ -167,6 +168,28 @@ struct wharf_submission {
 };
 
 /*
+ * Flags of a submission that only the ring has, beside those of enum wharf_job_flag.
+ */
+enum wharf_submission_flag {
+    /* With FEATURE_DONE_WORDS, for DECODE and BATCH: the job has a done word. */
+    WHARF_SUBMISSION_DONE_WORD = 1 << 5,
+};
+
+/*
+ * The words of a submission, with FEATURE_DONE_WORDS: the entry of the same number in the table
+ * behind the submissions.  It is read only if the submission has a flag for it.  Unused members are
+ * 0.
+ */
+struct wharf_submission_words {
+    uint64_t done_offset; /* of a struct wharf_done, a multiple of 64 */
+    uint32_t done_serial;
+    uint16_t done_region;
+    uint16_t reserved_1; /* 0 */
+    uint64_t reserved_2; /* 0 */
+    uint64_t reserved_3; /* 0 */
+};
+
+/*
  * One chunk of a batch.  Its lengths have 32 bits, so that two of them fill a cache line; a chunk
  * of 4 GiB has to be a job of its own.
  */
@@ -192,10 +215,25 @@ static inline size_t wharf_ring_marks_offset(uint32_t n_entries)
     return WHARF_RING_ENTRIES_OFFSET + (size_t)n_entries * WHARF_RING_ENTRY_NBYTES;
 }
 
-/* The sizes of C, and of D without marks: entries after the words. */
+/* The sizes of C and D without tables behind their entries. */
 static inline size_t wharf_ring_segment_nbytes(uint32_t n_entries)
 {
     return (size_t)wharf_ring_whole_pages(wharf_ring_marks_offset(n_entries));
+}
+
+/* Where the table of words begins in C, if it has one. */
+static inline size_t wharf_ring_words_offset(uint32_t n_entries)
+{
+    return WHARF_RING_ENTRIES_OFFSET + (size_t)n_entries * WHARF_RING_ENTRY_NBYTES;
+}
+
+/* The size of C. */
+static inline size_t wharf_ring_c_nbytes(uint32_t n_entries, int has_words)
+{
+    uint64_t words_nbytes =
+        has_words ? (uint64_t)n_entries * sizeof(struct wharf_submission_words) : 0;
+
+    return (size_t)wharf_ring_whole_pages(wharf_ring_words_offset(n_entries) + words_nbytes);
 }
 
 /* The size of D. */
@@ -259,6 +297,14 @@ WHARF_RING_AT(wharf_submission, encoder, 60);
 WHARF_RING_AT(wharf_submission, level, 62);
 WHARF_RING_SIZE(wharf_submission, WHARF_RING_ENTRY_NBYTES);
 
+WHARF_RING_AT(wharf_submission_words, done_offset, 0);
+WHARF_RING_AT(wharf_submission_words, done_serial, 8);
+WHARF_RING_AT(wharf_submission_words, done_region, 12);
+WHARF_RING_AT(wharf_submission_words, reserved_1, 14);
+WHARF_RING_AT(wharf_submission_words, reserved_2, 16);
+WHARF_RING_AT(wharf_submission_words, reserved_3, 24);
+WHARF_RING_SIZE(wharf_submission_words, 32);
+
 WHARF_RING_AT(wharf_chunk, src_offset, 0);
 WHARF_RING_AT(wharf_chunk, dst_offset, 8);
 WHARF_RING_AT(wharf_chunk, src_nbytes, 16);
@@ -292,6 +338,17 @@ WHARF_RING_AT(wharf_completion, run_ns, 48);
 WHARF_RING_AT(wharf_completion, first_bad_chunk, 56);
 WHARF_RING_AT(wharf_completion, reserved, 60);
 WHARF_RING_SIZE(wharf_completion, WHARF_RING_ENTRY_NBYTES);
+
+WHARF_RING_AT(wharf_done, word, 0);
+WHARF_RING_AT(wharf_done, bit_offset, 8);
+WHARF_RING_AT(wharf_done, in_nbytes, 16);
+WHARF_RING_AT(wharf_done, out_nbytes, 24);
+WHARF_RING_AT(wharf_done, first_bad_chunk, 32);
+WHARF_RING_AT(wharf_done, flags, 36);
+WHARF_RING_AT(wharf_done, engine, 38);
+WHARF_RING_AT(wharf_done, attempt, 39);
+WHARF_RING_AT(wharf_done, reserved_1, 40);
+WHARF_RING_SIZE(wharf_done, 64);
 
 #undef WHARF_RING_AT
 #undef WHARF_RING_SIZE

@@ -24,6 +24,7 @@ struct wharf_session_options wharf_request_queue_options(const struct wharf_conn
         .default_class = open->default_class ? (uint8_t)open->default_class : WHARF_CLASS_NORMAL,
         .engine = (uint8_t)open->engine,
         .has_marks = (connection->features & WHARF_FEATURE_MARKS) != 0,
+        .has_words = (connection->features & WHARF_FEATURE_DONE_WORDS) != 0,
         .brought_fd = open->bring_arena ? fd : -1,
         .brought_nbytes = open->bring_arena ? open->arena_nbytes : 0,
     };

@@ -29,6 +29,28 @@ enum wharf_job_state {
     WHARF_JOB_RUNNING,
 };
 
+/* What became of a job. */
+struct wharf_job_end {
+    struct wharf_outcome outcome;
+    uint32_t engine;    /* enum wharf_engine */
+    uint32_t bad_chunk; /* of a batch that is not OK */
+    bool has_results;   /* a table of results was filled */
+    uint64_t ended_ns;
+};
+
+/*
+ * A job's done word: done_word.h.  What is known of it is here alone: nothing that the client could
+ * write is read back.
+ */
+struct wharf_job_words {
+    struct wharf_region *done; /* where the word is; NULL: there is none */
+    uint64_t done_offset;
+    uint32_t done_serial;
+    bool is_told; /* the word was written, or there is no memory for it */
+    bool is_owed; /* the job has ended like this, and a worker writes the word next: */
+    struct wharf_job_end end;
+};
+
 struct wharf_job {
     union {
         struct wharf_submission submission;
@@ -38,10 +60,11 @@ struct wharf_job {
     struct wharf_session *session;
     struct wharf_list link;          /* in a queue, or not linked */
     struct wharf_heap_node deadline; /* in the core's heap, if it has one */
-    struct wharf_region *source;     /* of a batch: the region of its table */
+    struct wharf_region *source;     /* of a batch: the region of its table; NULL: it was refused */
     struct wharf_region
         *destination; /* of a batch: the region of its results; NULL if the client wants none */
     struct wharf_session_model *model; /* the model that its parameter names; NULL: none */
+    struct wharf_job_words *words;     /* those of its slot; NULL: it has none */
     struct wharf_batch *batch;         /* NULL until it is opened */
     uint64_t taken_ns;                 /* when the submission was taken */
     uint64_t begun_ns;                 /* when an engine started it */
@@ -61,6 +84,12 @@ struct wharf_job {
                         Also read without the lock. */
 };
 
+/* Whether it has ended but for its done word. */
+static inline bool wharf_job_is_owed_word(const struct wharf_job *job)
+{
+    return job->words && job->words->is_owed;
+}
+
 static inline bool wharf_job_compresses(const struct wharf_job *job)
 {
     return job->submission.flags & WHARF_JOB_COMPRESS;
@@ -71,6 +100,7 @@ enum wharf_piece_kind {
     WHARF_PIECE_CHUNK, /* the whole job */
     WHARF_PIECE_OPEN,  /* copy and check a batch's table */
     WHARF_PIECE_SLICE, /* some chunks of a batch */
+    WHARF_PIECE_WORD,  /* write the done word of a job that has ended */
 };
 
 struct wharf_piece {
@@ -92,6 +122,7 @@ struct wharf_piece {
     uint8_t gpu;        /* the GPU that ran it */
     bool is_lost;    /* one of its files was lost before it ended.  The job gets no completion: its
                         session ends, and the client resubmits it */
+    bool is_told;    /* its outcome is in its job's done word */
     bool is_crowded; /* others delayed it, so its time is no sample for estimates */
     uint64_t source_nbytes; /* of all chunks that ran, good or bad, for estimates */
     uint64_t capacity_nbytes;

@@ -59,7 +59,10 @@ void wharf_job_free(struct wharf_job *job)
 {
     struct wharf_session *session = job->session;
 
-    job->source->n_users--;
+    if (job->source)
+        job->source->n_users--;
+    if (job->words && job->words->done)
+        job->words->done->n_users--;
     if (job->destination)
         job->destination->n_users--;
     if (job->model)

@@ -15,6 +15,7 @@
 
 struct wharf_core;
 struct wharf_job;
+struct wharf_job_end;
 struct wharf_session;
 
 /* Wakes a session's client in the given ways (WHARF_WAIT_*).  Without the lock; the caller has
@@ -25,15 +26,7 @@ void wharf_core_wake_client(struct wharf_session *session, uint64_t kinds);
 void wharf_core_complete(struct wharf_core *core, struct wharf_session *session,
                          const struct wharf_completion *completion);
 
-/* How a job ended. */
-struct wharf_job_end {
-    struct wharf_outcome outcome;
-    uint32_t engine;    /* enum wharf_engine */
-    uint32_t bad_chunk; /* of a batch that did not end OK */
-    bool has_results;   /* a table of results was filled */
-    uint64_t ended_ns;
-};
-/* Completes a job of which no engine has a piece, and frees its slot. */
+/* Completes a job of which no engine has a piece and that owes no done word, and frees its slot. */
 void wharf_core_complete_job(struct wharf_core *core, struct wharf_job *job,
                              const struct wharf_job_end *end);
 

@@ -20,6 +20,12 @@ uint64_t wharf_session_arena_nbytes(const struct wharf_session_options *options)
     return wharf_ring_whole_pages(options->arena_nbytes);
 }
 
+/* What there is for each entry of the ring. */
+static uint64_t job_nbytes(const struct wharf_session_options *options)
+{
+    return sizeof(struct wharf_job) + (options->has_words ? sizeof(struct wharf_job_words) : 0);
+}
+
 /*
  * The descriptors of two rings and an arena are open until the session is freed, beside those that
  * are on their way to the client and that its connection pays for.  The rings and the jobs are
@@ -34,9 +40,9 @@ struct wharf_use wharf_session_use(const struct wharf_session_options *options)
         .n_jobs = options->n_entries,
         .n_mappings = 3 + has_arena,
         .memory_nbytes = wharf_ring_whole_pages(options->arena_nbytes) + options->brought_nbytes +
-                         wharf_ring_segment_nbytes(options->n_entries) +
+                         wharf_ring_c_nbytes(options->n_entries, options->has_words) +
                          wharf_ring_d_nbytes(options->n_entries, options->has_marks) +
-                         options->n_entries * sizeof(struct wharf_job),
+                         options->n_entries * job_nbytes(options),
     };
 }
 
@@ -44,7 +50,7 @@ struct wharf_use wharf_session_use(const struct wharf_session_options *options)
 
 static int make_rings(struct wharf_session *session, const struct wharf_session_options *options)
 {
-    size_t c_nbytes = wharf_ring_segment_nbytes(options->n_entries);
+    size_t c_nbytes = wharf_ring_c_nbytes(options->n_entries, options->has_words);
     size_t d_nbytes = wharf_ring_d_nbytes(options->n_entries, options->has_marks);
     int r = wharf_segment_make(WHARF_SEGMENT_C, c_nbytes, &session->c);
 
@@ -66,6 +72,8 @@ static int make_rings(struct wharf_session *session, const struct wharf_session_
                            options->n_entries);
     if (options->has_marks)
         wharf_ring_daemon_use_marks(&session->ring);
+    if (options->has_words)
+        wharf_ring_daemon_use_words(&session->ring);
     session->ring_flags = WHARF_RING_CPU_ONLY;
     wharf_ring_store_flags(&d->flags, session->ring_flags);
     /* Nobody looks before the client has rung: see wharf_session_ring_is_whole. */
@@ -97,10 +105,14 @@ static int make_regions(struct wharf_session *session, const struct wharf_sessio
     return r;
 }
 
-static int make_jobs(struct wharf_session *session, uint32_t n_entries)
+static int make_jobs(struct wharf_session *session, const struct wharf_session_options *options)
 {
+    uint32_t n_entries = options->n_entries;
+
     session->jobs = calloc(n_entries, sizeof(*session->jobs));
-    if (!session->jobs)
+    if (options->has_words)
+        session->words = calloc(n_entries, sizeof(*session->words));
+    if (!session->jobs || (options->has_words && !session->words))
         return -ENOMEM;
     for (uint32_t i = 0; i < n_entries; i++) {
         session->jobs[i].session = session;
@@ -143,7 +155,7 @@ int wharf_session_new(const struct wharf_session_options *options, struct wharf_
     if (r == 0)
         r = make_rings(session, options);
     if (r == 0)
-        r = make_jobs(session, options->n_entries);
+        r = make_jobs(session, options);
     if (r < 0) {
         wharf_session_free(session);
         return r;
@@ -168,6 +180,7 @@ void wharf_session_free(struct wharf_session *session)
     free(session->regions);
     free(session->models);
     free(session->jobs);
+    free(session->words);
     free(session);
 }
 

@@ -115,14 +115,15 @@ struct wharf_session {
     struct wharf_session_model *models; /* number WHARF_FIRST_MODEL first */
     uint32_t n_models;                  /* size of `models` */
 
-    struct wharf_job *jobs;    /* one for each entry of the ring */
-    uint32_t free_job;         /* index of the first free one; UINT32_MAX: none */
-    uint32_t n_in_flight;      /* jobs that are not free */
-    uint32_t n_plain;          /* of these: those with is_plain */
-    uint32_t n_owed;           /* submissions by which its next looks are reduced, for jobs that
-                                * ended before they started */
-    uint64_t max_job_nbytes;   /* as announced to its client */
-    uint64_t max_batch_chunks; /* likewise */
+    struct wharf_job *jobs;        /* one for each entry of the ring */
+    struct wharf_job_words *words; /* likewise, with done words; else NULL */
+    uint32_t free_job;             /* index of the first free one; UINT32_MAX: none */
+    uint32_t n_in_flight;          /* jobs that are not free */
+    uint32_t n_plain;              /* of these: those with is_plain */
+    uint32_t n_owed;               /* submissions by which its next looks are reduced, for jobs that
+                                    * ended before they started */
+    uint64_t max_job_nbytes;       /* as announced to its client */
+    uint64_t max_batch_chunks;     /* likewise */
     /* likewise; 0: the client did not agree on compressing jobs */
     uint64_t max_compress_nbytes;
     struct wharf_lease *lease; /* the current lease; NULL: none */
@@ -174,6 +175,7 @@ struct wharf_session_options {
     uint8_t default_class;
     uint8_t engine;
     bool has_marks; /* D has marks of started jobs */
+    bool has_words; /* C has words of submissions */
 };
 
 /* The size of the arena that the daemon makes; 0: none. */

@@ -11,6 +11,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/thread_waits.h"
 #include "daemon/core/core.h"
+#include "daemon/core/done_word.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/cpu/cpu_run.h"
 #include "daemon/dispatch/core_lock.h"
@@ -59,7 +60,7 @@ static struct wharf_job *lone_job(struct wharf_core *core, uint64_t now_ns)
     struct wharf_job *job = wharf_core_first(core, LONGEST_NS);
     /* Encoders do not poll. */
     bool is_for_here = job && job->submission.opcode == WHARF_OP_DECODE &&
-                       !wharf_job_compresses(job) &&
+                       !wharf_job_is_owed_word(job) && !wharf_job_compresses(job) &&
                        job->session->engine != WHARF_ENGINE_REFERENCE &&
                        !wharf_regions_have_file(job->source, job->destination) &&
                        now_ns >= job->session->tenant->not_here_until_ns;
@@ -81,7 +82,9 @@ void wharf_cpu_here_run(struct wharf_core *core, struct wharf_cpu_here *here)
     long n_waits_before = wharf_thread_waits();
     wharf_cpu_run(core, &here->buffer, &piece,
                   &(struct wharf_cpu_others){&running.poll, NULL, NULL});
-    uint64_t took_ns = piece.ended_ns - piece.begun_ns;
+    if (!running.has_given_up)
+        wharf_done_word_tell(&piece);
+    uint64_t took_ns = wharf_now_ns() - piece.begun_ns;
     bool has_waited = took_ns > SLOW_NS && wharf_thread_waits() != n_waits_before;
     wharf_core_enter(core);
     if (has_waited)

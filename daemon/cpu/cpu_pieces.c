@@ -3,6 +3,7 @@
  * ones. */
 #include "daemon/base/clock.h"
 #include "daemon/core/core.h"
+#include "daemon/core/done_word.h"
 #include "daemon/core/job.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/session_lease.h"
@@ -193,6 +194,14 @@ static void run_one(struct running *running)
     split.ret_waits = &worker->waits_for_helpers;
     wharf_cpu_run(core, &worker->buffers[running->depth], running->piece, &others);
     wharf_split_decode_deinit(&split);
+    wharf_done_word_tell(running->piece);
+}
+
+static void write_word(struct wharf_piece *piece)
+{
+    piece->begun_ns = wharf_now_ns();
+    wharf_done_word_tell(piece);
+    piece->ended_ns = wharf_now_ns();
 }
 
 static void run(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, unsigned n,
@@ -216,6 +225,8 @@ static void run(struct wharf_cpu_worker *worker, struct wharf_piece *pieces, uns
         give_way(worker);
         if (running.piece->kind == WHARF_PIECE_OPEN)
             wharf_batch_open(core, running.piece);
+        else if (running.piece->kind == WHARF_PIECE_WORD)
+            write_word(running.piece);
         else
             run_one(&running);
         leave_out(worker, running.piece, running.piece->ended_ns);

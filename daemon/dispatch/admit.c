@@ -20,11 +20,13 @@
 #include "daemon/core/publish.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/session.h"
+#include "daemon/dispatch/job_end.h"
 #include "daemon/placement/place.h"
 #include "daemon/placement/place_cost.h"
 #include "daemon/schedule/unqueued_work.h"
 #include "encoders/codec.h"
 #include "encoders/encode_job.h"
+#include "proto/ring_ops.h"
 #include "proto/wharf_job.h"
 
 /* ---- checks -------------------------------------------------------------------------------- */
@@ -182,6 +184,7 @@ struct names {
     struct wharf_region *source;
     struct wharf_region *destination;  /* NULL: none */
     struct wharf_session_model *model; /* likewise */
+    struct wharf_job_words words;      /* done is NULL: it has none */
 };
 
 /* For a job that compresses: checks its flags and encoder. */
@@ -192,6 +195,8 @@ static uint32_t check_flags(const struct wharf_session *session,
 
     if (submission->flags & WHARF_JOB_COMPRESS && session->max_compress_nbytes > 0)
         known = WHARF_JOB_COMPRESS;
+    if (session->words)
+        known |= WHARF_SUBMISSION_DONE_WORD;
     return submission->flags & ~known ? WHARF_REASON_REQUEST_FLAGS : WHARF_REASON_NONE;
 }
 
@@ -204,6 +209,27 @@ static uint32_t check_encoder(const struct wharf_submission *submission)
         return wharf_encode_flaw(&choice);
     return submission->encoder || submission->level ? WHARF_REASON_REQUEST_RESERVED
                                                     : WHARF_REASON_NONE;
+}
+
+/* Finds the done word, if the submission has one. */
+static uint32_t check_words(struct wharf_session *session,
+                            const struct wharf_submission *submission,
+                            struct wharf_job_words *ret_words)
+{
+    struct wharf_submission_words words;
+    struct wharf_region *region;
+
+    if (!(submission->flags & WHARF_SUBMISSION_DONE_WORD))
+        return WHARF_REASON_NONE;
+    wharf_ring_take_words(&session->ring, &words);
+    struct place place = {words.done_region, words.done_offset, sizeof(struct wharf_done)};
+    if (words.reserved_1 || words.reserved_2 || words.reserved_3 ||
+        place.offset % sizeof(struct wharf_done) ||
+        find_place(session, &place, WRITTEN_BY_CPU, &region))
+        return WHARF_REASON_REQUEST_WORD;
+    *ret_words = (struct wharf_job_words){
+        .done = region, .done_offset = words.done_offset, .done_serial = words.done_serial};
+    return WHARF_REASON_NONE;
 }
 
 /* Checks the parameter: one of the codec's, or, for decoders, the number of a model. */
@@ -243,6 +269,8 @@ static uint32_t check_submission(struct wharf_session *session,
     if (!codec)
         return WHARF_REASON_REQUEST_CODEC;
     uint32_t reason = check_flags(session, submission);
+    if (!reason)
+        reason = check_words(session, submission, &ret_names->words);
     if (reason)
         return reason;
     if (submission->job_class > WHARF_CLASS_BACKGROUND)
@@ -333,6 +361,7 @@ static struct wharf_job *job_take(struct wharf_session *session,
     session->n_in_flight++;
     job->is_plain = false;
     job->submission = *submission;
+    job->words = NULL;
     job->index = session->ring.sq_head - 1; /* the last one that was taken */
     job->taken_ns = now_ns;
     job->begun_ns = 0;
@@ -342,6 +371,19 @@ static struct wharf_job *job_take(struct wharf_session *session,
     job->stopped = 0;
     job->state = WHARF_JOB_QUEUED;
     return job;
+}
+
+/* Of one that is refused with nothing but its done word. */
+static void refuse_later(struct wharf_core *core, struct wharf_job *job, uint32_t reason)
+{
+    struct wharf_job_end end = {
+        .outcome = {.result = WHARF_BAD_REQUEST, .reason = reason},
+        .ended_ns = job->taken_ns,
+    };
+
+    wharf_core_charge_unqueued(core, job->session, WHARF_UNQUEUED_NS);
+    job->job_class = WHARF_CLASS_NORMAL;
+    wharf_core_end_job(core, job, &end);
 }
 
 static void complete_at_once(struct wharf_core *core, struct wharf_session *session,
@@ -363,7 +405,8 @@ static void use(struct wharf_job *job, const struct names *names)
     job->source = names->source;
     job->destination = names->destination;
     job->model = names->model;
-    job->source->n_users++;
+    if (job->source)
+        job->source->n_users++;
     if (job->destination)
         job->destination->n_users++;
     if (job->model)
@@ -372,7 +415,9 @@ static void use(struct wharf_job *job, const struct names *names)
 
 static bool is_plain(const struct wharf_session *session, const struct wharf_submission *submission)
 {
-    return submission->opcode == WHARF_OP_DECODE && !(submission->flags & WHARF_JOB_COMPRESS) &&
+    const uint16_t others = WHARF_JOB_COMPRESS | WHARF_SUBMISSION_DONE_WORD;
+
+    return submission->opcode == WHARF_OP_DECODE && !(submission->flags & others) &&
            class_of(session, submission) == WHARF_CLASS_NORMAL && submission->timeout_us == 0;
 }
 
@@ -390,12 +435,23 @@ static void queue(struct wharf_core *core, struct wharf_job *job)
     job->job_class = class_of(job->session, &job->submission);
     job->lane = (uint8_t)choose_lane(core, job);
     job->session->activity.is_interactive = job->lane == WHARF_LANE_INTERACTIVE;
-    if (is_plain(job->session, &job->submission) && !wharf_place_needs_gpu(job) &&
+    if (!job->words && is_plain(job->session, &job->submission) && !wharf_place_needs_gpu(job) &&
         !wharf_regions_have_file(job->source, job->destination))
         set_plain(job);
     if (timeout_ns)
         wharf_heap_insert(&core->deadlines, &job->deadline, job->taken_ns + timeout_ns);
     wharf_place_push(core, job, false);
+}
+
+/* The words are the slot's; flags that only the ring has go no further. */
+static void use_words(struct wharf_job *job, const struct names *names)
+{
+    struct wharf_session *session = job->session;
+
+    job->submission.flags &= (uint16_t)~WHARF_SUBMISSION_DONE_WORD;
+    job->words = &session->words[job - session->jobs];
+    *job->words = names->words;
+    job->words->done->n_users++;
 }
 
 bool wharf_core_enqueue(struct wharf_core *core, struct wharf_session *session,
@@ -404,6 +460,13 @@ bool wharf_core_enqueue(struct wharf_core *core, struct wharf_session *session,
     struct names names;
     uint32_t reason = check_submission(session, submission, &names);
 
+    if (reason && names.words.done) {
+        struct wharf_job *refused = job_take(session, submission, now_ns);
+        use(refused, &(struct names){.source = NULL});
+        use_words(refused, &names);
+        refuse_later(core, refused, reason);
+        return true;
+    }
     if (reason || submission->opcode == WHARF_OP_NOOP) {
         complete_at_once(core, session, submission, reason);
         return false;
@@ -420,6 +483,8 @@ bool wharf_core_enqueue(struct wharf_core *core, struct wharf_session *session,
     }
     struct wharf_job *job = job_take(session, submission, now_ns);
     use(job, &names);
+    if (names.words.done)
+        use_words(job, &names);
     queue(core, job);
     return true;
 }

@@ -23,6 +23,7 @@
 #include "daemon/core/retry_queue.h"
 #include "daemon/core/session.h"
 #include "daemon/core/session_events.h"
+#include "daemon/dispatch/job_end.h"
 #include "daemon/placement/place.h"
 #include "daemon/placement/place_cost.h"
 #include "daemon/placement/place_pick.h"
@@ -139,7 +140,12 @@ static uint64_t cut_piece(struct wharf_core *core, struct wharf_job *job, uint64
     uint64_t sum_ns;
 
     *piece = (struct wharf_piece){.job = job, .pool = job->pool};
-    if (job->batch) {
+    if (wharf_job_is_owed_word(job)) {
+        piece->kind = WHARF_PIECE_WORD;
+        piece->n_chunks = 1;
+        sum_ns = job->estimate_ns;
+        wharf_core_unqueue(core, job);
+    } else if (job->batch) {
         sum_ns = cut_slice(core, job, appetite, piece);
     } else {
         piece->kind =
@@ -219,10 +225,22 @@ static void chunk_done(struct wharf_core *core, const struct wharf_piece *piece)
         .ended_ns = piece->ended_ns,
     };
 
-    if (job->stopped == WHARF_DEADLINE ||
-        (job->deadline.is_linked && job->deadline.key <= piece->ended_ns))
+    /* What its done word says is so. */
+    if (piece->is_told)
+        job->words->is_told = true;
+    else if (job->stopped == WHARF_DEADLINE ||
+             (job->deadline.is_linked && job->deadline.key <= piece->ended_ns))
         end.outcome = (struct wharf_outcome){.result = WHARF_DEADLINE};
-    wharf_core_complete_job(core, job, &end);
+    wharf_core_end_job(core, job, &end);
+}
+
+static void word_done(struct wharf_core *core, const struct wharf_piece *piece)
+{
+    struct wharf_job *job = piece->job;
+
+    job->words->is_told = true;
+    job->words->is_owed = false;
+    wharf_core_complete_job(core, job, &job->words->end);
 }
 
 static void open_done(struct wharf_core *core, const struct wharf_piece *piece)
@@ -235,7 +253,7 @@ static void open_done(struct wharf_core *core, const struct wharf_piece *piece)
     };
 
     if (!piece->batch) {
-        wharf_core_complete_job(core, job, &end);
+        wharf_core_end_job(core, job, &end);
         return;
     }
     job->batch = piece->batch;
@@ -278,7 +296,7 @@ static void slice_done(struct wharf_core *core, const struct wharf_piece *piece)
     };
     job->batch = NULL;
     wharf_batch_close(batch, job->session);
-    wharf_core_complete_job(core, job, &end);
+    wharf_core_end_job(core, job, &end);
 }
 
 /* Adjusts the piece's charge to the time that it used, and returns that time. */
@@ -319,7 +337,8 @@ static void balance_account(struct wharf_core *core, struct wharf_piece *piece)
     uint64_t took_ns = charge(core, piece, piece->ended_ns);
 
     stats->busy_ns += took_ns;
-    if (piece->kind == WHARF_PIECE_OPEN || piece->engine == WHARF_ENGINE_AUTO)
+    if (piece->kind == WHARF_PIECE_OPEN || piece->kind == WHARF_PIECE_WORD ||
+        piece->engine == WHARF_ENGINE_AUTO)
         return;
     stats->n_chunks += piece->n_chunks;
     stats->in_nbytes += piece->in_nbytes;
@@ -359,12 +378,15 @@ void wharf_core_put_back(struct wharf_core *core, const struct wharf_piece *piec
     session->n_pieces--;
     wharf_idle_work_ended(core, job);
     wharf_sched_charge(&core->sched[piece->pool], job, -(int64_t)piece->charged_ns);
-    job->begun_ns = 0;
+    if (piece->kind != WHARF_PIECE_WORD)
+        job->begun_ns = 0;
     if (session->state == WHARF_SESSION_DEAD) {
         wharf_core_forget_job(core, job);
         wharf_core_release(core, session);
+    } else if (piece->kind == WHARF_PIECE_WORD) {
+        wharf_place_push_word(core, job);
     } else if (job->stopped) {
-        wharf_core_complete_job(core, job, &end);
+        wharf_core_end_job(core, job, &end);
     } else {
         wharf_ring_unmark_begun(&session->ring, mark_place(job));
         job->state = WHARF_JOB_QUEUED;
@@ -392,6 +414,8 @@ void wharf_core_done(struct wharf_core *core, struct wharf_piece *piece)
         /* The job waits for the session's end, which the lost files cause below. */
     } else if (piece->kind == WHARF_PIECE_CHUNK) {
         chunk_done(core, piece);
+    } else if (piece->kind == WHARF_PIECE_WORD) {
+        word_done(core, piece);
     } else if (piece->kind == WHARF_PIECE_OPEN) {
         open_done(core, piece);
     } else {

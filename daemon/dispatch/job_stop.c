@@ -15,6 +15,7 @@
 #include "daemon/core/publish.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/session.h"
+#include "daemon/dispatch/job_end.h"
 #include "daemon/dispatch/job_pieces.h"
 #include "daemon/placement/place.h"
 #include "daemon/schedule/unqueued_work.h"
@@ -44,8 +45,8 @@ void wharf_core_stop_job(struct wharf_core *core, struct wharf_job *job, uint32_
         wharf_core_unqueue(core, job);
         wharf_core_charge_unqueued(core, job->session, WHARF_UNBEGUN_NS);
         job->session->n_owed += WHARF_UNQUEUED_PRICE - 1;
-        wharf_core_complete_job(core, job, &end);
-    } else if (!job->stopped) {
+        wharf_core_end_job(core, job, &end);
+    } else if (!job->stopped && !wharf_job_is_owed_word(job)) {
         __atomic_store_n(&job->stopped, (uint8_t)result, __ATOMIC_RELAXED);
         core->n_stopped++;
         hurry(core, job);

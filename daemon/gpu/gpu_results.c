@@ -11,6 +11,7 @@
 #include "daemon/base/list.h"
 #include "daemon/base/thread_waits.h"
 #include "daemon/core/core.h"
+#include "daemon/core/done_word.h"
 #include "daemon/core/job.h"
 #include "daemon/core/piece.h"
 #include "daemon/dispatch/job_pieces.h"
@@ -227,12 +228,13 @@ static uint64_t leave_delays_out(uint64_t passed_ns, uint64_t before_ns)
     return passed_ns > delay_ns ? passed_ns - delay_ns : 0;
 }
 
-/* Results are a table in the client's memory, which can block; normally each takes about 10 ns. The
- * client is not charged while another program has the processor. */
+/* Results and done words are in the client's memory, which can block; normally each takes about
+ * 10 ns.  The client is not charged while another program has the processor. */
 static void tell_in_time(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
-    const struct wharf_piece *piece = &gpu_piece->piece;
-    bool has_results = piece->kind == WHARF_PIECE_SLICE && piece->job->destination;
+    struct wharf_piece *piece = &gpu_piece->piece;
+    bool has_word = piece->kind == WHARF_PIECE_CHUNK && wharf_done_word_is_due(piece->job);
+    bool has_results = has_word || (piece->kind == WHARF_PIECE_SLICE && piece->job->destination);
     uint64_t begun_ns = has_results ? wharf_now_ns() : 0;
     /* UINT64_MAX: not known. */
     uint64_t delay_ns =
@@ -240,6 +242,8 @@ static void tell_in_time(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
     long n_waits = has_results ? wharf_thread_waits() : 0;
 
     tell(backend, gpu_piece);
+    if (has_word && !gpu_piece->is_refused && !gpu_piece->is_given_up)
+        wharf_done_word_tell(piece);
     uint64_t passed_ns = has_results ? wharf_now_ns() - begun_ns : 0;
     gpu_piece->has_waited = passed_ns > DOUBTFUL_NS && wharf_thread_waits() != n_waits;
     if (gpu_piece->has_waited && delay_ns != UINT64_MAX)

@@ -171,10 +171,11 @@ struct wharf_outcome wharf_place_refusal(const struct wharf_core *core, const st
     }
 }
 
-/* The CPU always opens batches and drops the rest of stopped ones. */
+/* The CPU always opens batches, drops the rest of stopped ones and writes owed done words. */
 static bool is_decoded(const struct wharf_job *job)
 {
-    return !job->stopped && (job->submission.opcode != WHARF_OP_BATCH || job->batch);
+    return !job->stopped && !wharf_job_is_owed_word(job) &&
+           (job->submission.opcode != WHARF_OP_BATCH || job->batch);
 }
 
 /* Does not set `why` for jobs that do not decode, nor for pool ANY, where it is decided when the
@@ -218,6 +219,9 @@ enum wharf_pool wharf_place_pool_of(const struct wharf_core *core, const struct 
 
     return choose_why(core, job, &why);
 }
+
+/* Writing a done word. */
+#define WORD_NS 500u
 
 /* ---- queues -------------------------------------------------------------------------------- */
 
@@ -272,6 +276,15 @@ void wharf_place_push(struct wharf_core *core, struct wharf_job *job, bool at_fr
     job->pool = WHARF_POOL_NONE;
     wharf_list_append(&session->placing.due, &job->link);
     core->n_waiting++;
+}
+
+void wharf_place_push_word(struct wharf_core *core, struct wharf_job *job)
+{
+    job->lane = WHARF_LANE_INTERACTIVE;
+    job->pool = WHARF_POOL_CPU;
+    job->estimate_ns = job->backlog_ns = WORD_NS;
+    wharf_sched_push_front(&core->sched[WHARF_POOL_CPU], job);
+    core->nothing_fits = false;
 }
 
 void wharf_place_remove(struct wharf_core *core, struct wharf_job *job)

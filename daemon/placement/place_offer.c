@@ -198,7 +198,7 @@ void wharf_offer_count(const struct wharf_core *core, const struct wharf_piece *
         is_gpu ? &tenant->gpu_costs[gpu].warps : wharf_job_estimates(piece->job);
     uint32_t codec = piece->job->submission.codec;
 
-    if (piece->kind == WHARF_PIECE_OPEN || piece->job->stopped)
+    if (piece->kind == WHARF_PIECE_OPEN || piece->kind == WHARF_PIECE_WORD || piece->job->stopped)
         return;
     /* In the order in which wharf_offer_wins decides. */
     if (is_any && tenant->probes[codec].policy != WHARF_POLICY_BY_TIME)

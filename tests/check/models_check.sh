@@ -89,6 +89,19 @@ test_clients_need_marks_to_spare_what_waited() {
     fails_without COUNT_ALL marks 'assertion violated'
 }
 
+test_streams_that_wait_for_jobs_have_their_memory() {
+    holds done_words
+}
+test_done_words_need_to_be_read() {
+    fails_without WORD_UNREAD done_words 'assertion violated'
+}
+test_done_words_need_outputs_that_are_done() {
+    fails_without WORD_EARLY done_words 'assertion violated'
+}
+test_done_words_need_to_be_there_before_completions() {
+    fails_without WORD_LATE done_words 'assertion violated'
+}
+
 test_leaving_kernel_overlooks_nothing() {
     holds epoch
 }

@@ -165,6 +165,7 @@ void test_core_client_init(struct test_core_client *client, uint64_t id, const c
         .default_class = WHARF_CLASS_NORMAL,
         .engine = (uint8_t)test_core_engine,
         .has_marks = true,
+        .has_words = true,
     };
 
     expect(id < MOST_SESSIONS, "too many sessions");
@@ -176,7 +177,7 @@ void test_core_client_init(struct test_core_client *client, uint64_t id, const c
            "no sockets");
     expect(wharf_session_new(&options, tenant, &client->session) == 0, "no session");
     client->session->socket = client->sockets[0];
-    client->c_nbytes = wharf_ring_segment_nbytes(n_entries);
+    client->c_nbytes = wharf_ring_c_nbytes(n_entries, true);
     client->d_nbytes = wharf_ring_d_nbytes(n_entries, true);
     client->c = map_fd(client->session->c.fd, client->c_nbytes, PROT_READ | PROT_WRITE);
     client->d = map_fd(client->session->d.fd, client->d_nbytes, PROT_READ);
@@ -186,6 +187,7 @@ void test_core_client_init(struct test_core_client *client, uint64_t id, const c
     client->arena =
         map_fd(client->session->regions[0].segment.fd, arena_nbytes, PROT_READ | PROT_WRITE);
     wharf_ring_client_init(&client->ring, client->c, client->d, n_entries);
+    wharf_ring_client_use_words(&client->ring);
     client->session->regions[0].memory = wharf_gpu_memory_new(
         &test_core, client->session, client->session->regions[0].segment.fd, arena_nbytes, false);
     wharf_core_enter(&test_core);

@@ -82,6 +82,7 @@ struct test_daemon {
     uint32_t blind_deaths;  /* so many lives end before they take what there is to take */
     uint32_t idle_deaths;   /* and so many before they run what they have taken */
     uint32_t has_no_marks;  /* it is from before there were any */
+    uint32_t has_no_words;  /* likewise */
     uint32_t drain;         /* finish what was taken, then end this life */
     uint32_t restart_us;    /* pause between two lives */
     uint32_t start_us;      /* from listening to answering */

@@ -17,6 +17,7 @@
 
 enum { MAX_CONNECTIONS = 64 };
 
+#define DONE_WORDS ((uint64_t)1 << WHARF__FEATURE__FEATURE_DONE_WORDS)
 #define MARKS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MARKS)
 
 struct server {
@@ -141,6 +142,8 @@ static void answer_hello(struct server *server, struct test_session *session, ui
     session->has_marks = !daemon->has_no_marks && (request->optional_features & MARKS);
     hello.features = daemon->has_gpu ? request->optional_features & 1 : 0;
     hello.features |= session->has_marks ? MARKS : 0;
+    session->has_words = !daemon->has_no_words && (request->optional_features & DONE_WORDS);
+    hello.features |= session->has_words ? DONE_WORDS : 0;
     if (test_daemon_does(daemon, TEST_MISDEED_HELLO_FEATURES))
         hello.features = UINT64_MAX;
     hello.generation = server->generation;

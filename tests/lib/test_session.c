@@ -82,7 +82,7 @@ void test_session_open(struct test_session *session, uint32_t n_entries, uint64_
                        int arena_fd, int *ret_fds)
 {
     const struct test_daemon *daemon = session->daemon;
-    size_t nbytes = wharf_ring_segment_nbytes(n_entries);
+    size_t nbytes = wharf_ring_c_nbytes(n_entries, session->has_words);
     size_t d_nbytes = wharf_ring_d_nbytes(n_entries, session->has_marks);
     /* What is wrong with the descriptors must not keep this side from having rings. */
     int c = make_memfd(nbytes, 0), d = make_memfd(d_nbytes, 0);
@@ -113,9 +113,12 @@ void test_session_open(struct test_session *session, uint32_t n_entries, uint64_
     session->taken = calloc(n_entries, sizeof(*session->taken));
     session->taken_ns = calloc(n_entries, sizeof(*session->taken_ns));
     session->taken_index = calloc(n_entries, sizeof(*session->taken_index));
+    session->taken_words = calloc(n_entries, sizeof(*session->taken_words));
+    if (session->has_words)
+        wharf_ring_daemon_use_words(&session->ring);
     if (session->has_marks)
         wharf_ring_daemon_use_marks(&session->ring);
-    if (!session->taken || !session->taken_ns || !session->taken_index)
+    if (!session->taken || !session->taken_ns || !session->taken_index || !session->taken_words)
         die("calloc");
 }
 
@@ -145,7 +148,8 @@ int test_session_map(struct test_session *session, uint32_t region, int fd, uint
 
 void test_session_close(struct test_session *session)
 {
-    size_t nbytes = session->n_entries ? wharf_ring_segment_nbytes(session->n_entries) : 0;
+    size_t nbytes =
+        session->n_entries ? wharf_ring_c_nbytes(session->n_entries, session->has_words) : 0;
 
     if (session->arena_fd >= 0) {
         fallocate(session->arena_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
@@ -162,6 +166,7 @@ void test_session_close(struct test_session *session)
     free(session->taken);
     free(session->taken_ns);
     free(session->taken_index);
+    free(session->taken_words);
     memset(session, 0, sizeof(*session));
     session->arena_fd = -1;
 }
@@ -219,14 +224,43 @@ static void complete(struct test_session *session, struct wharf_completion *comp
     test_daemon_step(session->daemon);
 }
 
-static struct wharf_submission remove_taken(struct test_session *session, uint32_t at)
+/* Of the submission that was taken last; at no place, if it has none. */
+static void take_words(const struct test_session *session, struct wharf_submission *submission,
+                       struct wharf_submission_words *ret_words)
+{
+    if (session->has_words && submission->flags & WHARF_SUBMISSION_DONE_WORD)
+        wharf_ring_take_words(&session->ring, ret_words);
+    else
+        *ret_words = (struct wharf_submission_words){.done_offset = UINT64_MAX};
+    submission->flags &= (uint16_t)~WHARF_SUBMISSION_DONE_WORD;
+}
+
+/* Of a job: its done word first, if it has one. */
+static void complete_job(struct test_session *session, const struct wharf_submission_words *words,
+                         struct wharf_completion *completion)
+{
+    const struct test_region *region = &session->regions[words->done_region % TEST_N_REGIONS];
+
+    test_daemon_step(session->daemon);
+    if (region->data && !region->is_read_only &&
+        wharf_range_good(words->done_offset, sizeof(struct wharf_done), region->nbytes))
+        wharf_ring_write_done((struct wharf_done *)(region->data + words->done_offset),
+                              words->done_serial, completion);
+    complete(session, completion);
+}
+
+static struct wharf_submission remove_taken(struct test_session *session, uint32_t at,
+                                            struct wharf_submission_words *ret_words)
 {
     struct wharf_submission submission = session->taken[at];
+
+    *ret_words = session->taken_words[at];
 
     session->n_taken--;
     session->taken[at] = session->taken[session->n_taken];
     session->taken_ns[at] = session->taken_ns[session->n_taken];
     session->taken_index[at] = session->taken_index[session->n_taken];
+    session->taken_words[at] = session->taken_words[session->n_taken];
     return submission;
 }
 
@@ -235,6 +269,7 @@ static void cancel(struct test_session *session, const struct wharf_submission *
     struct wharf_completion done = {.user_data = submission->user_data};
     struct wharf_completion gone = {.user_data = submission->src_offset, .result = WHARF_CANCELLED};
     int is_first = (int)test_daemon_chance(session->daemon, 2);
+    struct wharf_submission_words words;
     uint32_t at = 0;
 
     while (at < session->n_taken && session->taken[at].user_data != submission->src_offset)
@@ -245,10 +280,13 @@ static void cancel(struct test_session *session, const struct wharf_submission *
         complete(session, &done);
         return;
     }
-    remove_taken(session, at);
+    remove_taken(session, at, &words);
     session->daemon->n_cancelled++;
-    complete(session, is_first ? &done : &gone);
-    complete(session, is_first ? &gone : &done);
+    if (is_first)
+        complete(session, &done);
+    complete_job(session, &words, &gone);
+    if (!is_first)
+        complete(session, &done);
 }
 
 /* So many lives are to end here. */
@@ -289,6 +327,7 @@ static int take_some(struct test_session *session)
         }
         session->taken_ns[session->n_taken] = wharf_now_ns();
         session->taken_index[session->n_taken] = session->ring.sq_head - 1;
+        take_words(session, &submission, &session->taken_words[session->n_taken]);
         session->taken[session->n_taken++] = submission;
     }
     if (n)
@@ -306,7 +345,8 @@ static void run_one(struct test_session *session)
     uint32_t at = (uint32_t)test_daemon_chance(session->daemon, session->n_taken);
     uint64_t taken_ns = session->taken_ns[at];
     uint32_t index = session->taken_index[at];
-    struct wharf_submission submission = remove_taken(session, at);
+    struct wharf_submission_words words;
+    struct wharf_submission submission = remove_taken(session, at, &words);
     struct wharf_completion completion = {.user_data = submission.user_data};
     uint64_t start_ns = wharf_now_ns();
 
@@ -321,7 +361,7 @@ static void run_one(struct test_session *session)
     while (wharf_now_ns() < start_ns + job_ns(session)) {
     }
     completion.run_ns = wharf_now_ns() - start_ns;
-    complete(session, &completion);
+    complete_job(session, &words, &completion);
 }
 
 static void scribble(struct test_session *session)

@@ -27,8 +27,10 @@ struct test_session {
     struct wharf_submission *taken; /* of n_entries: not completed yet */
     uint64_t *taken_ns;
     uint32_t *taken_index; /* in the ring */
+    struct wharf_submission_words *taken_words;
     uint32_t n_taken;
     int has_marks; /* agreed on */
+    int has_words; /* likewise */
     uint64_t n_completed;
     int is_draining;
     int arena_fd; /* of an arena made here: emptied when the client ends the session; or -1 */

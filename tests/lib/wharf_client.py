@@ -42,12 +42,15 @@ MAX_DESCRIPTORS = 8
 PAGE = 4096
 ENTRY = 64
 MARK = 4  # for each entry, behind all of them
+WORDS = 32  # likewise, in C
 FIRST_ENTRY = 1024
 
 # Section 2's diagrams, in order of their bytes.
 SUBMISSION = struct.Struct('<BBHHHQQQQQHHIIHH')
 COMPLETION = struct.Struct('<QHHBBHQQQQQII')
 CHUNK = struct.Struct('<QQIIIHH')
+SUBMISSION_WORDS = struct.Struct('<QIHHQQ')
+DONE = struct.Struct('<QQQQIHBB24x')
 CHUNK_RESULT = struct.Struct('<QIIHHBBH')
 SUBMISSION_MEMBERS = ('opcode job_class flags codec parameter user_data src_offset src_nbytes '
                       'dst_offset dst_nbytes src_region dst_region checksum timeout_us '
@@ -60,6 +63,7 @@ CHUNK_RESULT_MEMBERS = 'bit_offset in_nbytes out_nbytes result reason engine att
 OP_NOOP, OP_DECODE, OP_BATCH, OP_CANCEL = 1, 2, 3, 4
 CLASS_DEFAULT, CLASS_INTERACTIVE, CLASS_NORMAL, CLASS_BACKGROUND = range(4)
 JOB_EXACT_INPUT, JOB_EXACT_OUTPUT, JOB_CHECKSUM, JOB_COMPRESS = 1, 2, 4, 16
+SUBMISSION_DONE_WORD = 32
 WAIT_PACKET, WAIT_FUTEX = 1 << 32, 1 << 33
 FLAG_DRAINING, FLAG_FORFEITED = 1, 4
 COMPLETION_RESULTS = 1
@@ -67,7 +71,7 @@ COMPLETION_RESULTS = 1
 SEALS = 0x2 | 0x4  # F_SEAL_SHRINK, F_SEAL_GROW
 SEAL_WRITE, SEAL_FUTURE_WRITE = 0x8, 0x10
 FEATURE_GPU_MEMORY, FEATURE_MODELS, FEATURE_MARKS, FEATURE_GPU_SOURCES = 1, 1 << 2, 1 << 3, 1 << 4
-FEATURE_FILES, FEATURE_COMPRESS = 1 << 1, 1 << 6
+FEATURE_FILES, FEATURE_COMPRESS, FEATURE_DONE_WORDS = 1 << 1, 1 << 6, 1 << 7
 MEMORY_KIND_GPU, MEMORY_KIND_FILE = 2, 3
 F_ADD_SEALS, F_GET_SEALS = 1033, 1034
 SYS_FUTEX, FUTEX_WAIT = 202, 0
@@ -288,12 +292,13 @@ def crossed(first, to, index):
 class Rings:
     """Sections 2, 3 and 4.  Every index is a private copy; no word is read back or read twice."""
 
-    def __init__(self, connection, c_fd, d_fd, n_entries, has_marks):
+    def __init__(self, connection, c_fd, d_fd, n_entries, has_marks, has_words=False):
         self.connection, self.n_entries, self.has_marks = connection, n_entries, has_marks
+        c_nbytes = ring_nbytes(n_entries, ENTRY + WORDS if has_words else ENTRY)
         d_nbytes = ring_nbytes(n_entries, ENTRY + MARK if has_marks else ENTRY)
-        check_memfd(c_fd, ring_nbytes(n_entries))
+        check_memfd(c_fd, c_nbytes)
         check_memfd(d_fd, d_nbytes)
-        self.c = Mapping(c_fd, ring_nbytes(n_entries), True)
+        self.c = Mapping(c_fd, c_nbytes, True)
         fcntl.fcntl(c_fd, F_ADD_SEALS, SEAL_FUTURE_WRITE)
         self.d = Mapping(d_fd, d_nbytes, False)
         self.sq_tail, self.cq_head = self.c.word32(0), self.c.word32(128)
@@ -310,9 +315,11 @@ class Rings:
     def n_outstanding(self):
         return (self.submitted - self.reaped) & 0xffffffff
 
-    def submit(self, entry):
+    def submit(self, entry, words=None):
         assert self.n_outstanding() < self.n_entries
         slot = self.submitted % self.n_entries
+        if words is not None:
+            self.c.write(FIRST_ENTRY + ENTRY * self.n_entries + WORDS * slot, words)
         self.c.write(FIRST_ENTRY + ENTRY * slot, entry)
         self.submitted = (self.submitted + 1) & 0xffffffff
 
@@ -377,8 +384,15 @@ class Rings:
 class Outstanding:
     """A submission that was not reaped."""
 
-    def __init__(self, entry, index):
-        self.entry, self.index, self.n_deaths = entry, index, 0
+    def __init__(self, entry, index, done):
+        self.entry, self.index, self.n_deaths, self.done = entry, index, 0, done
+
+    def words(self):
+        """What C has of its done word."""
+        if self.done is None:
+            return None
+        region, offset, serial = self.done
+        return SUBMISSION_WORDS.pack(offset, serial, region, 0, 0, 0)
 
 
 class Client:
@@ -400,7 +414,8 @@ class Client:
         try:
             self.hello = self.connection.hello(optional=FEATURE_MODELS | FEATURE_MARKS |
                                                FEATURE_GPU_MEMORY | FEATURE_GPU_SOURCES |
-                                               FEATURE_COMPRESS | FEATURE_FILES)
+                                               FEATURE_COMPRESS | FEATURE_FILES |
+                                               FEATURE_DONE_WORDS)
         except (Refused, Lost, ProtocolBroken):
             self.connection.close()
             raise
@@ -418,7 +433,8 @@ class Client:
             check_memfd(self.arena_fd, reply.arena_nbytes)
             self.arena = Mapping(self.arena_fd, reply.arena_nbytes, True)
         self.rings = Rings(self.connection, fds[0], fds[1], self.n_entries,
-                           bool(self.hello.features & FEATURE_MARKS))
+                           bool(self.hello.features & FEATURE_MARKS),
+                           bool(self.hello.features & FEATURE_DONE_WORDS))
         self.ring_fds = fds[:2]
 
     def _close_rings(self):
@@ -470,13 +486,16 @@ class Client:
                 return families
             first = page.next
 
-    def submit(self, publish=True, **members):
-        """Submits; members that are not named are 0.  user_data is to be another for each."""
+    def submit(self, publish=True, done=None, **members):
+        """Submits; members that are not named are 0.  user_data is to be another for each.  done:
+        region (the arena's), offset and serial number of a done word."""
+        if done is not None:
+            members['flags'] = members.get('flags', 0) | SUBMISSION_DONE_WORD
         entry = SUBMISSION.pack(*(members.get(name, 0) for name in SUBMISSION_MEMBERS))
         assert set(members) <= set(SUBMISSION_MEMBERS)
-        job = Outstanding(entry, self.rings.submitted)
+        job = Outstanding(entry, self.rings.submitted, done)
         self.outstanding.setdefault(members.get('user_data', 0), []).append(job)
-        self.rings.submit(entry)
+        self.rings.submit(entry, job.words())
         if publish:
             self.publish()
 
@@ -559,6 +578,32 @@ class Client:
                 del self.outstanding[user_data]
         return ended
 
+    def done_word(self, done):
+        """What a done word of the arena says, as a completion; None if it is not set."""
+        _, offset, serial = done
+        word = self.arena.word64(offset).value
+        if word >> 32 != serial:
+            return None
+        _, bit_offset, in_nbytes, out_nbytes, bad, flags, engine, attempt = DONE.unpack(
+            self.arena.read(offset, DONE.size))
+        return {**dict.fromkeys(COMPLETION_MEMBERS, 0), 'result': word & 0xffff,
+                'reason': word >> 16 & 0xffff, 'engine': engine, 'attempt': attempt,
+                'flags': flags, 'bit_offset': bit_offset, 'in_nbytes': in_nbytes,
+                'out_nbytes': out_nbytes, 'first_bad_chunk': bad}
+
+    def _end_told(self):
+        """Jobs whose done words are set have ended so."""
+        ended = []
+        for user_data, jobs in list(self.outstanding.items()):
+            for job in list(jobs):
+                said = job.done and self.done_word(job.done)
+                if said:
+                    jobs.remove(job)
+                    ended.append({**said, 'user_data': user_data})
+            if not jobs:
+                del self.outstanding[user_data]
+        return ended
+
     def come_back(self, timeout=PATIENCE_S):
         """Section 5, after the connection was lost: returns what the dead daemon had completed."""
         done = self._take()
@@ -579,9 +624,10 @@ class Client:
             self.connection.ask('register_memory', request, 'done', [fd])
         for request, fd in self.models.values():
             self.connection.ask('register_model', request, 'done', [fd])
+        done += self._end_told()
         for job in self._jobs():
             job.index = self.rings.submitted
-            self.rings.submit(job.entry)
+            self.rings.submit(job.entry, job.words())
             self.n_replayed += 1
         self.rings.publish(look=self.way != 'poll')
         return done

@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""python_done_words_test.py [--build FOLDER] [PATTERN]: jobs with done words, as python_client_test.py tests others."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+import python_client_test as base  # noqa: E402  pylint: disable=wrong-import-position
+from python_client_test import TEXT, equal, expect_result, place, wc  # noqa: E402  pylint: disable=wrong-import-position
+
+
+def test_done_words_say_what_completions_say():
+    session = base.client(arena_nbytes=1 << 20)
+    assert session.hello.features & wc.FEATURE_DONE_WORDS
+    packed = base.deflated(TEXT)
+    job = {'opcode': wc.OP_DECODE, 'codec': wc.CODECS['deflate'], 'dst_offset': 1 << 16,
+           'dst_nbytes': len(TEXT), **place(session, 0, packed)}
+    bad = [{'src_nbytes': 5}, {'dst_nbytes': 5}, {'src_region': 9}, {'parameter': 99}]
+    for i, change in enumerate([{}, *bad], 1):
+        done = (0, 4096 + 64 * i, 0xfffffffe + i & 0xffffffff)
+        session.submit(user_data=i, done=done, **{**job, **change})
+        completion, = session.wait(1)
+        # The word was there before; and it has no times.
+        equal(session.done_word(done), {**completion, 'user_data': 0, 'queue_ns': 0, 'run_ns': 0})
+        assert (completion['result'] == wc.RESULTS['ok']) == (not change), completion
+    session.close()
+
+
+def test_done_words_are_at_good_places():
+    session = base.client(arena_nbytes=1 << 20)
+    job = {'opcode': wc.OP_DECODE, 'codec': wc.CODECS['stored'], 'src_nbytes': 10,
+           'dst_offset': 100, 'dst_nbytes': 10}
+    fd = wc.sealed_memfd(4096)
+    session.register(3, fd, 4096, read_only=True)
+    for done in (0, 4096 + 32, 1), (0, 1 << 20, 1), (3, 0, 1), (4, 0, 1), (0, 1 << 63, 1):
+        expect_result(session.run(done=done, **job), 'bad_request', reason='request_word')
+    # Of a submission without the flag the entry is not looked at.
+    session.rings.submit(wc.SUBMISSION.pack(*(
+        job.get(name, 0) for name in wc.SUBMISSION_MEMBERS)), b'\xff' * wc.WORDS)
+    session.outstanding[0] = [wc.Outstanding(b'', 0, None)]
+    session.publish()
+    expect_result(session.wait(1)[0], 'ok')
+    session.close()
+    os.close(fd)
+
+
+def test_done_words_have_to_be_agreed_on():
+    connection = wc.Connection(base.DAEMON.socket)
+    equal(connection.hello(optional=wc.FEATURE_MARKS).features, wc.FEATURE_MARKS)
+    _, fds = connection.ask('open_queue', wc.messages.OpenQueueRequest(n_entries=16),
+                            'open_queue')
+    equal(os.fstat(fds[0]).st_size, wc.ring_nbytes(16))
+    rings = wc.Rings(connection, *fds, 16, True)
+    rings.submit(wc.SUBMISSION.pack(*(
+        {'opcode': wc.OP_DECODE, 'flags': wc.SUBMISSION_DONE_WORD}.get(name, 0)
+        for name in wc.SUBMISSION_MEMBERS)))
+    rings.publish(look=False)
+    while rings.look() == 0:
+        connection.receive(0.001)
+    completion = dict(zip(wc.COMPLETION_MEMBERS, wc.COMPLETION.unpack(rings.reap())))
+    expect_result(completion, 'bad_request', reason='request_flags')
+    rings.close()
+    connection.close()
+    for fd in fds:
+        os.close(fd)
+
+
+def test_job_whose_word_is_set_never_runs_again():
+    session = base.client(n_entries=256, arena_nbytes=32 << 20)
+    plain = TEXT[:120000]
+    packed, mine, words = base.deflated(plain), b'mine' * 30000, 30 << 20
+    job = {'opcode': wc.OP_DECODE, 'codec': wc.CODECS['deflate'], 'dst_nbytes': len(plain),
+           **place(session, 0, packed)}
+
+    def output(i):
+        return (1 << 20) + (i << 17)
+
+    for i in range(200):
+        session.submit(publish=False, user_data=i, done=(0, words + 64 * i, 1), dst_offset=output(i),
+                       **job)
+    session.publish()
+    done = session.wait(1)
+    base.DAEMON.kill()
+    # As a stream does: from the word on the memory is its own.
+    told = {i for i in range(200) if session.done_word((0, words + 64 * i, 1))}
+    for i in told:
+        session.arena.write(output(i), mine)
+    base.DAEMON.start()
+    base.lost(session.connection)
+    done += session.come_back()
+    equal(session.n_replayed, 200 - len(told))
+    done += session.wait(200 - len(done))
+    equal(sorted(c['user_data'] for c in done), list(range(200)))
+    for completion in done:
+        i = completion['user_data']
+        expect_result(completion, 'ok', out_nbytes=len(plain))
+        equal(session.arena.read(output(i), len(plain)), mine if i in told else plain, f'job {i}')
+    session.close()
+
+
+if __name__ == '__main__':
+    sys.exit(base.main(globals()))
