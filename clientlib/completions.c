@@ -4,8 +4,8 @@
  */
 #include "clientlib/completions.h"
 
-#include "clientlib/done_words.h"
 #include "clientlib/handle.h"
+#include "clientlib/job_words.h"
 #include "clientlib/rings.h"
 
 /* ---- jobs that end ------------------------------------------------------------------------- */
@@ -16,8 +16,10 @@ static void release_regions(struct wharf *wharf, const struct wharf_client_job *
 
     regions[job->submission.src_region]->n_uses--;
     regions[job->submission.dst_region]->n_uses--;
-    if (job->done.at)
-        regions[job->done.words.done_region]->n_uses--;
+    if (job->words.done)
+        regions[job->words.in_ring.done_region]->n_uses--;
+    if (job->words.has_start)
+        regions[job->words.in_ring.start_region]->n_uses--;
     for (uint32_t i = 0; job->batch && i < job->batch->n_chunks; i++) {
         regions[job->batch->chunks[i].src_region]->n_uses--;
         regions[job->batch->chunks[i].dst_region]->n_uses--;

@@ -21,12 +21,13 @@
 /* Those that this library can use. */
 #define COMPRESS ((uint64_t)1 << WHARF__FEATURE__FEATURE_COMPRESS)
 #define DONE_WORDS ((uint64_t)1 << WHARF__FEATURE__FEATURE_DONE_WORDS)
+#define START_WORDS ((uint64_t)1 << WHARF__FEATURE__FEATURE_START_WORDS)
 #define MARKS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MARKS)
 #define FEATURES                                                                                   \
     ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_MEMORY |                                           \
      (uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_SOURCES |                                          \
      (uint64_t)1 << WHARF__FEATURE__FEATURE_FILES |                                                \
-     (uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS | MARKS | COMPRESS | DONE_WORDS)
+     (uint64_t)1 << WHARF__FEATURE__FEATURE_MODELS | MARKS | COMPRESS | DONE_WORDS | START_WORDS)
 
 /* Takes the result of sending a request of the handshake; the link goes DOWN if that failed.  A
  * daemon that has closed may have said why: that is found where its answer would be. */
@@ -84,6 +85,7 @@ static void note_facts(struct wharf_client_facts *facts, const Wharf__HelloReply
     facts->max_gpu_large_ns = hello->limits->max_gpu_large_ns;
     facts->max_compress_nbytes =
         hello->features & COMPRESS ? hello->limits->max_compress_nbytes : 0;
+    facts->max_start_ns = hello->features & START_WORDS ? hello->limits->max_start_ns : 0;
     facts->max_arena_nbytes = hello->limits->max_arena_nbytes;
     facts->max_job_nbytes = hello->limits->max_job_nbytes;
     wharf_client_copy_printable(facts->version, sizeof(facts->version), hello->daemon_version);

@@ -35,10 +35,11 @@ struct wharf_client_batch {
     struct wharf_chunk chunks[]; /* the table as it was submitted */
 };
 
-/* A job's done word: done_words.h. */
-struct wharf_client_done {
-    struct wharf_done *at; /* NULL: it has none */
-    struct wharf_submission_words words;
+/* A job's words: done_words.h, start_words.h. */
+struct wharf_client_words {
+    struct wharf_done *done; /* NULL: it has none */
+    int has_start;           /* a start word */
+    struct wharf_submission_words in_ring;
 };
 
 #define WHARF_CLIENT_NO_JOB UINT32_MAX
@@ -50,7 +51,7 @@ struct wharf_client_job {
     struct wharf_completion completion; /* of a DONE one, with the program's user_data */
     struct wharf_client_batch *batch;   /* of a batch, or NULL */
     struct wharf_client_model *model;   /* that its parameter names, or NULL */
-    struct wharf_client_done done;
+    struct wharf_client_words words;
     uint64_t user_data;  /* the program's */
     uint64_t queued_ns;  /* when it was handed in, with a timeout or embedded */
     uint32_t timeout_us; /* as submitted */

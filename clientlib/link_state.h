@@ -43,6 +43,7 @@ struct wharf_client_facts {
     uint64_t max_gpu_large_nbytes;
     uint64_t max_gpu_large_ns;
     uint64_t max_compress_nbytes; /* 0: it does not compress */
+    uint64_t max_start_ns;        /* 0: no job waits for a start word */
     uint64_t max_arena_nbytes;
     uint64_t max_job_nbytes;
     char version[32];

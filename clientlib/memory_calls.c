@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "clientlib/error_text.h"
@@ -11,6 +12,7 @@
 #include "clientlib/request.h"
 #include "clientlib/sealed_memory.h"
 #include "clientlib/sized_struct.h"
+#include "proto/wharf_ring.h"
 
 _Static_assert((int)WHARF_CLIENT_MAX_REGIONS == WHARF_MAX_MEMORIES + 1, "the arena is one too");
 
@@ -246,6 +248,84 @@ int wharf_register_file(struct wharf *wharf, int fd, uint32_t flags, void **ret_
         r = wharf_client_with_answer(wharf, register_file, &call);
     if (r == 0)
         *ret_address = call.address;
+    return r;
+}
+
+/* ---- start words --------------------------------------------------------------------------- */
+
+/* As the daemon wants it: nobody can punch holes into it, and nobody else write there. */
+static int seal_words(int fd)
+{
+    const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+
+    return fcntl(fd, F_ADD_SEALS, seals) < 0 ? -errno : 0;
+}
+
+static int make_words(struct wharf_memory *own)
+{
+    int r = 0;
+
+    own->fd = memfd_create("wharf-start", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (own->fd < 0 || ftruncate(own->fd, (off_t)own->nbytes) < 0)
+        r = -errno;
+    if (r == 0)
+        r = wharf_client_map(own->fd, own->nbytes, PROT_READ | PROT_WRITE, &own->address);
+    if (r == 0)
+        r = seal_words(own->fd);
+    if (r == 0)
+        return 0;
+    if (own->address)
+        munmap(own->address, own->nbytes);
+    if (own->fd >= 0)
+        close(own->fd);
+    return wharf_client_fail(r, "cannot make memory for start words: %s", strerror(-r));
+}
+
+/* The mapping is the region's from when that is there. */
+static int register_words(struct wharf *wharf, void *data, struct wharf_client_answer *answer)
+{
+    struct wharf_memory *own = data;
+    struct wharf_client_region *region;
+    int r = -EOPNOTSUPP;
+
+    if (wharf->link.facts.features & FEATURE(START_WORDS))
+        r = add_region(wharf, own, &region);
+    else
+        wharf_client_set_message("start words need a daemon that looks at them");
+    if (r < 0)
+        return r;
+    region->is_own = 1;
+    own->address = NULL;
+    r = wharf_client_request_done(wharf, send_register, region, answer);
+    void *address = (void *)region->address;
+    r = settle_region(wharf, region, r, 0);
+    if (r == 0)
+        own->address = address;
+    return r;
+}
+
+int wharf_make_start_words(struct wharf *wharf, size_t n_words, uint64_t **ret_words)
+{
+    struct wharf_memory own = WHARF_MEMORY_INIT;
+    int r = wharf_client_check(wharf);
+
+    if (r == 0 &&
+        (!ret_words || n_words == 0 || n_words > WHARF_RING_MAX_START_NBYTES / sizeof(uint64_t)))
+        r = wharf_client_fail(-EINVAL, "the words' place is NULL, or their number is not 1 to %llu",
+                              (unsigned long long)WHARF_RING_MAX_START_NBYTES / sizeof(uint64_t));
+    if (r < 0)
+        return r;
+    own.flags = WHARF_MEMORY_READ_ONLY;
+    own.nbytes = wharf_ring_whole_pages(n_words * sizeof(uint64_t));
+    r = make_words(&own);
+    if (r < 0)
+        return r;
+    r = wharf_client_with_answer(wharf, register_words, &own);
+    close(own.fd);
+    if (r == 0)
+        *ret_words = own.address;
+    else if (own.address)
+        munmap(own.address, own.nbytes);
     return r;
 }
 

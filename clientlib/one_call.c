@@ -377,8 +377,8 @@ static int run_copy(struct wharf *wharf, const struct wharf_job *job, uint32_t f
     r = wharf_client_copy_job(&own, job);
     if (r < 0)
         return r;
-    if (own.done)
-        return wharf_client_fail(-EINVAL, "a done word is for jobs that are submitted");
+    if (own.done || own.start)
+        return wharf_client_fail(-EINVAL, "words of streams are for jobs that are submitted");
     own.flags |= flags;
     return run_call(wharf, &own, ret_outcome);
 }

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clientlib/done_words.h"
 #include "clientlib/error_text.h"
 #include "clientlib/handle.h"
+#include "clientlib/job_words.h"
 #include "clientlib/link.h"
 #include "clientlib/link_drive.h"
 #include "clientlib/now.h"
@@ -297,6 +297,7 @@ static void fill_info(const struct wharf *wharf, struct wharf_info *info)
     info->max_gpu_large_nbytes = link->facts.max_gpu_large_nbytes;
     info->max_gpu_large_ns = link->facts.max_gpu_large_ns;
     info->max_compress_nbytes = link->facts.max_compress_nbytes;
+    info->max_start_ns = link->facts.max_start_ns;
     memcpy(info->daemon_version, link->facts.version, sizeof(info->daemon_version));
 }
 

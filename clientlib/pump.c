@@ -2,8 +2,8 @@
 #include "clientlib/pump.h"
 
 #include "clientlib/completions.h"
-#include "clientlib/done_words.h"
 #include "clientlib/handle.h"
+#include "clientlib/job_words.h"
 #include "clientlib/link.h"
 #include "clientlib/link_drive.h"
 #include "clientlib/replay.h"
@@ -19,14 +19,20 @@ static void harvest(struct wharf *wharf)
 
 /* ---- jobs to the daemon -------------------------------------------------------------------- */
 
-/* A daemon that came later may be too old for them: then the library writes the done word. */
+/* A daemon that came later may be too old for them.  Then the library writes the done word; and a
+ * job with a start word is refused for its flags. */
 static void put_words(struct wharf_ring_client *ring, struct wharf_client_job *job)
 {
-    job->submission.flags &= (uint16_t)~WHARF_SUBMISSION_DONE_WORD;
+    uint16_t *flags = &job->submission.flags;
+
+    if (job->words.has_start)
+        *flags |= WHARF_SUBMISSION_START_WORD;
+    *flags &= (uint16_t)~WHARF_SUBMISSION_DONE_WORD;
     if (!ring->words)
         return;
-    job->submission.flags |= WHARF_SUBMISSION_DONE_WORD;
-    wharf_ring_submit_words(ring, &job->done.words);
+    if (job->words.done)
+        *flags |= WHARF_SUBMISSION_DONE_WORD;
+    wharf_ring_submit_words(ring, &job->words.in_ring);
 }
 
 static void put_into_ring(struct wharf *wharf, struct wharf_client_job *job)
@@ -39,7 +45,7 @@ static void put_into_ring(struct wharf *wharf, struct wharf_client_job *job)
     wharf->link.n_resubmitted += job->was_published;
     job->was_published = 1;
     job->ring_index = wharf->link.rings->ring.sq_tail;
-    if (job->done.at)
+    if (job->words.done || job->words.has_start)
         put_words(&wharf->link.rings->ring, job);
     wharf_ring_submit(&wharf->link.rings->ring, &job->submission);
 }

@@ -10,12 +10,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "clientlib/wharf.h"
 
 static void region_free(struct wharf_client_region *region)
 {
+    if (region && region->is_own)
+        munmap((void *)region->address, region->nbytes);
     if (region && region->fd >= 0)
         close(region->fd);
     free(region);

@@ -37,6 +37,7 @@ struct wharf_client_region {
     uint32_t is_read_only;
     uint32_t is_write_only; /* GPU memory of a daemon without sources there, or a file that is not
                                open for reading */
+    uint32_t is_own;        /* start words: the library's mapping, which goes with the region */
     uint32_t n_uses;        /* by jobs in flight: a source, a destination, a chunk of a batch */
     int fd;                 /* owned; -1 for none */
     enum wharf_client_region_state state;

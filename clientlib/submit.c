@@ -10,9 +10,9 @@
 #include <sys/resource.h>
 
 #include "clientlib/completions.h"
-#include "clientlib/done_words.h"
 #include "clientlib/error_text.h"
 #include "clientlib/handle.h"
+#include "clientlib/job_words.h"
 #include "clientlib/link.h"
 #include "clientlib/now.h"
 #include "clientlib/pump.h"
@@ -53,12 +53,14 @@ static void set_encoder(struct wharf_submission *submission, uint32_t encoder, u
     submission->level = compresses ? fit_16(level) : 0;
 }
 
+#define RING_FLAGS (WHARF_SUBMISSION_DONE_WORD | WHARF_SUBMISSION_START_WORD)
+
 static void set_request(struct wharf_submission *submission, uint32_t codec, uint32_t flags,
                         uint32_t job_class, uint32_t parameter)
 {
     submission->codec = fit_16(codec);
     /* What the ring alone has a meaning for is unknown in a job. */
-    submission->flags = flags & WHARF_SUBMISSION_DONE_WORD ? UINT16_MAX : fit_16(flags);
+    submission->flags = flags & RING_FLAGS ? UINT16_MAX : fit_16(flags);
     submission->job_class = job_class > UINT8_MAX ? UINT8_MAX : (uint8_t)job_class;
     submission->parameter = fit_16(parameter);
 }
@@ -133,8 +135,10 @@ static void queue(struct wharf *wharf, struct wharf_client_job *job)
 {
     use_model(wharf, job);
     use_regions(wharf, job->submission.src_region, job->submission.dst_region);
-    if (job->done.at)
-        wharf->regions.by_number[job->done.words.done_region]->n_uses++;
+    if (job->words.done)
+        wharf->regions.by_number[job->words.in_ring.done_region]->n_uses++;
+    if (job->words.has_start)
+        wharf->regions.by_number[job->words.in_ring.start_region]->n_uses++;
     job->state = WHARF_CLIENT_JOB_QUEUED;
     wharf_client_list_append(&wharf->jobs, queue_of(wharf, job), job);
 }
@@ -165,18 +169,28 @@ static int locate(struct wharf *wharf, const void *memory, size_t nbytes, int is
         is_output ? " for writing" : " for reading");
 }
 
+static int find_words(struct wharf *wharf, const struct wharf_job *own,
+                      struct wharf_client_words *ret_words)
+{
+    const struct wharf_client_wanted_words wanted = {
+        own->done, own->start, own->done_serial, own->start_serial, own->start_timeout_us,
+    };
+
+    return wharf_client_words_find(wharf, &wanted, ret_words);
+}
+
 int wharf_client_queue_job(struct wharf *wharf, const struct wharf_job *own, int is_private,
                            struct wharf_client_job **ret_job)
 {
     struct wharf_submission where = {.opcode = WHARF_OP_DECODE};
-    struct wharf_client_done done;
+    struct wharf_client_words words;
     struct wharf_client_job *job;
 
     int r = locate(wharf, own->in, own->in_nbytes, 0, &where.src_region, &where.src_offset);
     if (r == 0)
         r = locate(wharf, own->out, own->out_avail, 1, &where.dst_region, &where.dst_offset);
     if (r == 0)
-        r = wharf_client_done_find(wharf, own->done, own->done_serial, &done);
+        r = find_words(wharf, own, &words);
     if (r < 0)
         return r;
     job = new_job(wharf, own->user_data, own->timeout_us, is_private);
@@ -188,7 +202,7 @@ int wharf_client_queue_job(struct wharf *wharf, const struct wharf_job *own, int
     where.dst_nbytes = own->out_avail;
     where.checksum = own->checksum;
     job->submission = where;
-    job->done = done;
+    job->words = words;
     set_request(&job->submission, own->codec, own->flags, own->job_class, own->parameter);
     set_encoder(&job->submission, own->encoder, own->level);
     queue(wharf, job);
@@ -308,14 +322,14 @@ static int new_batch(struct wharf *wharf, const struct wharf_batch *own,
 /* The batch is the job's from here on. */
 static void queue_batch(struct wharf *wharf, struct wharf_client_job *job,
                         const struct wharf_batch *own, struct wharf_client_batch *batch,
-                        const struct wharf_client_done *done)
+                        const struct wharf_client_words *words)
 {
     struct wharf_submission *submission = &job->submission;
     uint64_t table = (uintptr_t)batch->table - (uintptr_t)wharf->arena.address;
     uint64_t table_nbytes = own->n_chunks * (uint64_t)sizeof(struct wharf_chunk);
 
     job->batch = batch;
-    job->done = *done;
+    job->words = *words;
     submission->opcode = WHARF_OP_BATCH;
     submission->src_offset = table;
     submission->src_nbytes = table_nbytes;
@@ -330,17 +344,27 @@ static void queue_batch(struct wharf *wharf, struct wharf_client_job *job,
     queue(wharf, job);
 }
 
+static int find_batch_words(struct wharf *wharf, const struct wharf_batch *own,
+                            struct wharf_client_words *ret_words)
+{
+    const struct wharf_client_wanted_words wanted = {
+        own->done, own->start, own->done_serial, own->start_serial, own->start_timeout_us,
+    };
+
+    return wharf_client_words_find(wharf, &wanted, ret_words);
+}
+
 static int submit_batch(struct wharf *wharf, const struct wharf_batch *own)
 {
     struct wharf_client_batch *batch;
-    struct wharf_client_done done;
+    struct wharf_client_words words;
     struct wharf_client_job *job;
 
     int r = wharf_client_link_error(wharf);
     if (r == 0)
         r = wharf_client_check_compress(wharf, own->flags);
     if (r == 0)
-        r = wharf_client_done_find(wharf, own->done, own->done_serial, &done);
+        r = find_batch_words(wharf, own, &words);
     if (r < 0)
         return r;
     r = new_batch(wharf, own, &batch);
@@ -352,7 +376,7 @@ static int submit_batch(struct wharf *wharf, const struct wharf_batch *own)
         free(batch);
         return -EAGAIN;
     }
-    queue_batch(wharf, job, own, batch, &done);
+    queue_batch(wharf, job, own, batch, &words);
     wharf_client_pump(wharf);
     return 0;
 }

@@ -281,6 +281,7 @@ struct wharf_info {
     uint64_t max_gpu_large_ns;     /* and how long the GPU may have it */
     uint64_t max_compress_nbytes;  /* source of one chunk that is compressed; 0: the daemon does not
                                       compress */
+    uint64_t max_start_ns;         /* how long a job may wait for its start word; 0: none does */
 };
 
 /*
@@ -569,14 +570,19 @@ struct wharf_job {
     uint32_t encoder;   /* for compressing: the codec's encoder, as numbered in wharf_codec.h; 0 is
                            its default.  Ignored otherwise */
     uint32_t level;     /* for compressing: that encoder's level; 0 is its default */
-    struct wharf_done *done; /* the done word, for wharf_submit: see STREAMS below; NULL: none */
-    uint32_t done_serial;    /* the serial number that the done word gets */
-    uint32_t reserved_2;     /* 0 */
+    /* The following are for wharf_submit only: see STREAMS below. */
+    struct wharf_done *done;   /* the done word, by which a stream waits for the job; NULL: none */
+    uint32_t done_serial;      /* the serial number that the done word gets */
+    uint32_t start_serial;     /* the serial number of the start word that lets the job start */
+    const uint64_t *start;     /* the start word, by which the job waits for a stream; NULL: none */
+    uint32_t start_timeout_us; /* the longest wait for it: then DEADLINE, START_TIME; 0:
+                                  max_start_ns of wharf_info, which is also the most */
+    uint32_t reserved_2;       /* 0 */
 };
 #define WHARF_JOB_INIT                                                                             \
     {                                                                                              \
         sizeof(struct wharf_job), WHARF_CODEC_STORED, 0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, \
-            NULL, 0, 0                                                                             \
+            NULL, 0, 0, NULL, 0, 0                                                                 \
     }
 
 /*
@@ -696,8 +702,8 @@ int wharf_compress_bound(const struct wharf_job *job, size_t *ret_nbytes);
  *                registered READ_ONLY, or the source is GPU memory and the daemon too old for that
  *   -EOPNOTSUPP  the job compresses, and the daemon does not.  If such a daemon replaces another
  *                one while the job is in flight, the job ends with REQUEST_FLAGS
- *   -EOPNOTSUPP  the job has a done word, and there is no daemon, or it is too old
- *   -EINVAL      also: the done word is not at a multiple of 64 bytes, or already set
+ *   -EOPNOTSUPP  the job has a done or a start word, and there is no daemon, or it is too old
+ *   -EINVAL      also: a word is not where it may be, or the done word is already set
  * Every other error of a job is the result of its completion, as in wharf_decompress.
  */
 int wharf_submit(struct wharf *wharf, const struct wharf_job *jobs, unsigned n_jobs);
@@ -730,12 +736,15 @@ struct wharf_batch {
     uint32_t level;
     struct wharf_done *done;
     uint32_t done_serial;
+    uint32_t start_serial;
+    const uint64_t *start;
+    uint32_t start_timeout_us;
     uint32_t reserved_2; /* 0 */
 };
 #define WHARF_BATCH_INIT                                                                           \
     {                                                                                              \
         sizeof(struct wharf_batch), WHARF_CODEC_STORED, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0,     \
-            NULL, 0, 0                                                                             \
+            NULL, 0, 0, NULL, 0, 0                                                                 \
     }
 
 /*
@@ -807,8 +816,40 @@ int wharf_cancel(struct wharf *wharf, uint64_t user_data);
  *   - wharf_close sets the words of jobs in flight to WHARF_CANCELLED.
  *   - a program that ends takes its streams with it.
  * What the program or a kernel of its own writes to words is its own affair: the daemon does not
- * read them.  A word that is set too soon has the job count as ended, once the daemon is replaced.
+ * read done words.  One that is set too soon has its job count as ended, once the daemon is
+ * replaced.
+ *
+ * THE OTHER WAY ROUND, a job waits for a stream: it is handed in before its source is there, and is
+ * not begun until the stream has set its start word.
+ *
+ *     job.start = &starts[i];
+ *     job.start_serial = job.done_serial;
+ *     wharf_submit(wharf, &job, 1);
+ *     // ... what makes the source in the stream ...
+ *     cuStreamWriteValue64(stream, device_starts + i * sizeof(*starts),
+ *                          WHARF_START_VALUE(job.start_serial), CU_STREAM_WRITE_VALUE_DEFAULT);
+ *     cuStreamWaitValue64(stream, ...);       // and waits for the job, as above
+ *
+ *   start        one of wharf_make_start_words.  Several jobs may wait for one word.
+ *   start_serial the job may begin when the word is at least WHARF_START_VALUE(start_serial), by
+ * the same comparison as of done words. A job that waits holds a place of the queue, and neither a
+ * processor nor a part of a GPU.  The daemon looks at the word: within microseconds in the first
+ * 200 (its setting `spin`), then after a sixteenth of the time that the job has waited, or 1 ms.  A
+ * stream and a job that wait for each other, and a job whose stream never comes so far, end when
+ * start_timeout_us is over, with WHARF_DEADLINE, START_TIME, of which the done word tells as well.
+ * timeout_us counts from the submission too.  A later daemon looks at the word anew, and the time
+ * begins anew.
  */
+
+/*
+ * wharf_make_start_words: memory for start words, zeroed, whole pages of it, which the library
+ * makes and registers; the caller registers it with CUDA as it does done words.  The daemon alone
+ * reads it: nothing else of a job can be there. n_words      1 to 131072. ret_words    not NULL;
+ * receives the first of them. wharf_unregister(wharf, words) ends that, and frees the memory.
+ * wharf_close does, too. Returns 0, -EINVAL, -EOPNOTSUPP (no daemon that looks at start words),
+ * -ENOMEM, or as wharf_register.
+ */
+int wharf_make_start_words(struct wharf *wharf, size_t n_words, uint64_t **ret_words);
 
 /* ---- long streams of run lengths --------------------------------------------------------- */
 

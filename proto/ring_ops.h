@@ -157,6 +157,21 @@ static inline uint64_t wharf_ring_load_done(const uint64_t *word)
     return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
+/*
+ * Daemon: orders the start word before the loads of the job's source, of whose engine this side's
+ * later stores tell.
+ */
+static inline uint64_t wharf_ring_load_start(const uint64_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+/* Client, where a processor plays the stream: orders what it did to the source before the word. */
+static inline void wharf_ring_store_start(uint64_t *word, uint64_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
 /* ---- entries and other shared bytes -------------------------------------------------------- */
 
 #define WHARF_RING_ENTRY_WORDS (WHARF_RING_ENTRY_NBYTES / 8)
@@ -196,6 +211,12 @@ static inline uint64_t wharf_done_word(uint32_t serial, const struct wharf_compl
 static inline int wharf_done_is_set(uint64_t word, uint32_t serial)
 {
     return (int64_t)(word - WHARF_DONE_VALUE(serial)) >= 0;
+}
+
+/* Whether a start word says that the job of that serial number may begin. */
+static inline int wharf_start_is_set(uint64_t word, uint32_t serial)
+{
+    return (int64_t)(word - WHARF_START_VALUE(serial)) >= 0;
 }
 
 /* Writes a completion to its done word, which nobody else writes meanwhile. */

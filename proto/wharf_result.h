@@ -169,7 +169,8 @@ enum wharf_reason {
                                              the daemon or its GPU takes in one job */
     WHARF_REASON_REQUEST_ENCODER = 142,   /* BAD_REQUEST: not an encoder of this codec, or not a
                                              level of it */
-    WHARF_REASON_REQUEST_WORD = 143,      /* BAD_REQUEST: a done word that is at no place for one */
+    WHARF_REASON_REQUEST_WORD = 143,      /* BAD_REQUEST: a done word or a start word that is at no
+                                             place for one */
 
     /* Limits of a daemon's for jobs that nothing but its GPU may run: QUOTA but for the last. */
     WHARF_REASON_GPU_LARGE = 144,      /* source and destination are more than it takes at once */
@@ -179,6 +180,8 @@ enum wharf_reason {
 
     /* CANCELLED: no daemon could be had, so the job's done word was set without waiting longer. */
     WHARF_REASON_DAEMON_LOST = 147,
+    /* DEADLINE: the job's start word was not set in time. */
+    WHARF_REASON_START_TIME = 148,
 
     /* zstd, RFC 8878: BAD_DATA but where it says otherwise.  Each stands at the first bit of the
      * header, the stream or the section that holds it. */
@@ -340,6 +343,8 @@ struct wharf_done {
 
 /* The least value of a done word with that serial number. */
 #define WHARF_DONE_VALUE(serial) ((uint64_t)(uint32_t)(serial) << 32)
+/* What a stream stores into a start word, which it has that serial number with. */
+#define WHARF_START_VALUE(serial) WHARF_DONE_VALUE(serial)
 /* What a done word says. */
 #define WHARF_DONE_SERIAL(word) ((uint32_t)((uint64_t)(word) >> 32))
 #define WHARF_DONE_REASON(word) ((uint32_t)((uint64_t)(word) >> 16 & 0xffff))

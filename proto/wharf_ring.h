@@ -173,7 +173,12 @@ struct wharf_submission {
 enum wharf_submission_flag {
     /* With FEATURE_DONE_WORDS, for DECODE and BATCH: the job has a done word. */
     WHARF_SUBMISSION_DONE_WORD = 1 << 5,
+    /* With FEATURE_START_WORDS, likewise: the job is not begun before its start word is set. */
+    WHARF_SUBMISSION_START_WORD = 1 << 6,
 };
+
+/* The largest region with start words: the daemon keeps all of it in memory. */
+#define WHARF_RING_MAX_START_NBYTES ((uint64_t)1 << 20)
 
 /*
  * The words of a submission, with FEATURE_DONE_WORDS: the entry of the same number in the table
@@ -184,9 +189,11 @@ struct wharf_submission_words {
     uint64_t done_offset; /* of a struct wharf_done, a multiple of 64 */
     uint32_t done_serial;
     uint16_t done_region;
-    uint16_t reserved_1; /* 0 */
-    uint64_t reserved_2; /* 0 */
-    uint64_t reserved_3; /* 0 */
+    uint16_t start_region;
+    uint64_t start_offset; /* of a word of 8 bytes, a multiple of 8 */
+    uint32_t start_serial;
+    uint32_t start_timeout_us; /* DEADLINE, START_TIME if it is not set so long after the daemon
+                                  accepted the job; 0 is the daemon's own limit, and the most */
 };
 
 /*
@@ -300,9 +307,10 @@ WHARF_RING_SIZE(wharf_submission, WHARF_RING_ENTRY_NBYTES);
 WHARF_RING_AT(wharf_submission_words, done_offset, 0);
 WHARF_RING_AT(wharf_submission_words, done_serial, 8);
 WHARF_RING_AT(wharf_submission_words, done_region, 12);
-WHARF_RING_AT(wharf_submission_words, reserved_1, 14);
-WHARF_RING_AT(wharf_submission_words, reserved_2, 16);
-WHARF_RING_AT(wharf_submission_words, reserved_3, 24);
+WHARF_RING_AT(wharf_submission_words, start_region, 14);
+WHARF_RING_AT(wharf_submission_words, start_offset, 16);
+WHARF_RING_AT(wharf_submission_words, start_serial, 24);
+WHARF_RING_AT(wharf_submission_words, start_timeout_us, 28);
 WHARF_RING_SIZE(wharf_submission_words, 32);
 
 WHARF_RING_AT(wharf_chunk, src_offset, 0);

@@ -38,6 +38,7 @@ struct wharf_quota {
     uint64_t max_job_nbytes;        /* source plus destination of one chunk */
     uint64_t max_batch_chunks;
     uint64_t max_compress_nbytes; /* source of one chunk that is compressed */
+    uint64_t max_start_ns;        /* that a job waits for its start word */
 };
 #define WHARF_QUOTA_N_MEMBERS (sizeof(struct wharf_quota) / sizeof(uint64_t))
 

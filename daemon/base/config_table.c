@@ -234,6 +234,8 @@ const struct wharf_setting wharf_settings[] = {
      "Of one batch."},
     {"quota", "max_compress", BYTES, RELOADS, QUOTA(max_compress_nbytes), "1M", 0, 16 * MiB, NULL,
      "Source of one chunk that is compressed; 0: none are."},
+    {"quota", "max_start", DURATION, RELOADS, QUOTA(max_start_ns), "10s", 0, HOUR, NULL,
+     "How long a job may wait for its client's stream; 0: none do."},
 
     {"total", "owners", COUNT, RELOADS, DAEMON(totals.owners), "0", 0, 1 << 20, NULL,
      "For how many tenants a minimum of everything below is reserved; 0: 256, or as many as half "

@@ -198,6 +198,7 @@ void wharf_request_handle(struct wharf_connection *connection, const Wharf__Requ
 #define WHARF_FEATURE_MARKS ((uint64_t)1 << WHARF__FEATURE__FEATURE_MARKS)
 #define WHARF_FEATURE_GPU_SOURCES ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_SOURCES)
 #define WHARF_FEATURE_DONE_WORDS ((uint64_t)1 << WHARF__FEATURE__FEATURE_DONE_WORDS)
+#define WHARF_FEATURE_START_WORDS ((uint64_t)1 << WHARF__FEATURE__FEATURE_START_WORDS)
 #define WHARF_FEATURE_COMPRESS ((uint64_t)1 << WHARF__FEATURE__FEATURE_COMPRESS)
 
 /* The error text for an error of wharf_segment_adopt; for a quota use wharf_tenant_charge's text.

@@ -55,6 +55,8 @@ static void fill_limits(const struct wharf_connection *connection, Wharf__Limits
     limits->max_models = (uint32_t)quota->max_models;
     if (connection->features & WHARF_FEATURE_COMPRESS)
         limits->max_compress_nbytes = quota->max_compress_nbytes;
+    if (connection->features & WHARF_FEATURE_START_WORDS)
+        limits->max_start_ns = quota->max_start_ns;
     if (gpu_engine(connection) != WHARF_ENGINE_AUTO) {
         const struct wharf_config *config = &connection->server->config;
         limits->max_gpu_large_nbytes = config->gpu_large_nbytes;
@@ -144,6 +146,8 @@ static void handle_hello(struct wharf_connection *connection, uint32_t id,
 
     if (connection->tenant->quota.max_compress_nbytes > 0)
         known |= WHARF_FEATURE_COMPRESS;
+    if (connection->tenant->quota.max_start_ns > 0)
+        known |= WHARF_FEATURE_START_WORDS;
     if (may_import(connection))
         known |= WHARF_FEATURE_GPU_MEMORY | WHARF_FEATURE_GPU_SOURCES;
     if (hello->required_features & ~known) {
@@ -153,6 +157,9 @@ static void handle_hello(struct wharf_connection *connection, uint32_t id,
     }
     strcpy(connection->name, hello->client_name);
     connection->features = known & (hello->required_features | hello->optional_features);
+    /* Both are in one table. */
+    if (!(connection->features & WHARF_FEATURE_DONE_WORDS))
+        connection->features &= ~WHARF_FEATURE_START_WORDS;
     connection->told = connection->tenant->quota;
     connection->state = WHARF_CONNECTION_READY;
     wharf_pass_rights(connection->fd, true);

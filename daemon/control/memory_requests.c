@@ -129,6 +129,9 @@ static int add_region(struct wharf_connection *connection,
     if (r < 0)
         return r;
     r = wharf_segment_adopt(fd, memory->nbytes, memory->read_only, &wanted.segment);
+    if (r == 0 && session->max_start_ns > 0 && memory->read_only &&
+        memory->nbytes <= WHARF_RING_MAX_START_NBYTES)
+        wanted.has_starts = wharf_segment_keep(fd, &wanted.segment);
     if (r == 0)
         wanted.memory = wharf_gpu_memory_new(core, session, fd, memory->nbytes, memory->read_only);
     return wharf_region_enter(connection, &wanted, place, r);

@@ -20,6 +20,8 @@ struct wharf_session_options wharf_request_queue_options(const struct wharf_conn
         .max_compress_nbytes = connection->features & WHARF_FEATURE_COMPRESS
                                    ? connection->told.max_compress_nbytes
                                    : 0,
+        .max_start_ns =
+            connection->features & WHARF_FEATURE_START_WORDS ? connection->told.max_start_ns : 0,
         .generation = connection->server->core.generation,
         .default_class = open->default_class ? (uint8_t)open->default_class : WHARF_CLASS_NORMAL,
         .engine = (uint8_t)open->engine,

@@ -48,6 +48,12 @@ struct wharf_watching {
     uint64_t active_weight;    /* of tenants that have active sessions */
 };
 
+/* Jobs that wait for their start words: starts.h. */
+struct wharf_starts {
+    struct wharf_list sessions; /* that have such jobs, or had */
+    uint64_t newest_ns;         /* when the last one began to wait */
+};
+
 /* Work for idle processors only: idle_work.h. */
 struct wharf_idle_work {
     uint32_t n_running; /* pieces that workers have now */
@@ -76,6 +82,7 @@ struct wharf_core {
 
     struct wharf_tenants tenants;
     struct wharf_watching watching;
+    struct wharf_starts starts;
     struct wharf_list sessions; /* all that are not freed */
     struct wharf_list leases;   /* current leases, oldest first: lease.h */
     struct wharf_list unpublished;

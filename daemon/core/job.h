@@ -39,8 +39,8 @@ struct wharf_job_end {
 };
 
 /*
- * A job's done word: done_word.h.  What is known of it is here alone: nothing that the client could
- * write is read back.
+ * A job's words: done_word.h, starts.h.  What is known of the done word is here alone: nothing that
+ * the client could write there is read back.
  */
 struct wharf_job_words {
     struct wharf_region *done; /* where the word is; NULL: there is none */
@@ -49,6 +49,12 @@ struct wharf_job_words {
     bool is_told; /* the word was written, or there is no memory for it */
     bool is_owed; /* the job has ended like this, and a worker writes the word next: */
     struct wharf_job_end end;
+    struct wharf_region *start; /* where its start word is; NULL: there is none */
+    const uint64_t *start_word;
+    uint32_t start_serial;
+    bool is_held;            /* the job waits for it */
+    bool is_start_limit;     /* the job's deadline is that of its start word alone */
+    uint64_t start_limit_ns; /* how long it may wait */
 };
 
 struct wharf_job {

@@ -63,6 +63,8 @@ void wharf_job_free(struct wharf_job *job)
         job->source->n_users--;
     if (job->words && job->words->done)
         job->words->done->n_users--;
+    if (job->words && job->words->start)
+        job->words->start->n_users--;
     if (job->destination)
         job->destination->n_users--;
     if (job->model)

@@ -19,11 +19,14 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/touch.h"
 
 /* Newer than the headers of Debian 12. */
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
+
+#define PAGE_NBYTES 4096u
 
 /* How much is unmapped at once, since page faults of other threads wait meanwhile. */
 #define UNMAP_NBYTES ((size_t)32 << 20)
@@ -210,6 +213,27 @@ int wharf_segment_adopt(int fd, uint64_t nbytes, bool read_only, struct wharf_se
         return r;
     *ret_segment = (struct wharf_segment){.address = address, .nbytes = nbytes, .fd = -1};
     return 0;
+}
+
+/* Has every page there: one that was never written is allocated when it is read. */
+static void read_pages(void *context)
+{
+    const struct wharf_segment *segment = context;
+    const volatile uint8_t *at = segment->address;
+
+    for (size_t i = 0; i < segment->nbytes; i += PAGE_NBYTES)
+        (void)at[i];
+}
+
+bool wharf_segment_keep(int fd, struct wharf_segment *segment)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+
+    if (seals < 0 || !(seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)))
+        return false;
+    /* As of rings: it does without where little can be locked. */
+    mlock(segment->address, segment->nbytes);
+    return wharf_touch(read_pages, segment);
 }
 
 void wharf_segment_free(struct wharf_segment *segment)

@@ -47,6 +47,13 @@ bool wharf_segment_is_held(int fd);
 bool wharf_segment_is_whole(const struct wharf_segment *segment);
 
 /*
+ * wharf_segment_keep: makes all pages of a client's memory, which is mapped for reading, present
+ * for good, so that reading it never blocks.  False: it is not sealed against holes, or lacks
+ * memory.
+ */
+bool wharf_segment_keep(int fd, struct wharf_segment *segment);
+
+/*
  * wharf_segment_check: whether the daemon may keep a client's descriptor: it must be a memfd,
  * sealed against shrinking and growing, without huge pages.  F_GET_SEALS comes first, because it
  * calls no file server; without seals nothing else touches the descriptor.  Returns 0, -EBADF (not

@@ -138,6 +138,7 @@ int wharf_session_new(const struct wharf_session_options *options, struct wharf_
     session->max_job_nbytes = options->max_job_nbytes;
     session->max_batch_chunks = options->max_batch_chunks;
     session->max_compress_nbytes = options->max_compress_nbytes;
+    session->max_start_ns = options->max_start_ns;
     session->socket = -1;
     session->c.fd = session->d.fd = -1;
     session->use = wharf_session_use(options);
@@ -149,6 +150,8 @@ int wharf_session_new(const struct wharf_session_options *options, struct wharf_
     wharf_list_init(&session->placing.waiting);
     wharf_list_init(&session->placing.due);
     wharf_list_init(&session->placing.due_link);
+    wharf_list_init(&session->placing.held);
+    wharf_list_init(&session->placing.held_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_session_init(&session->sched[i]);
     int r = make_regions(session, options);

@@ -29,6 +29,7 @@ struct wharf_region {
     bool write_only;  /* GPU memory without agreed sources, or a file that is not open for
                          reading */
     bool is_device;   /* a client's GPU memory, which only the worker can access */
+    bool has_starts;  /* it can hold start words: read-only, sealed against holes, present */
     bool is_file;     /* a file of file_io; `segment` has only the size */
     uint32_t file;    /* its number in file_io */
     uint32_t n_users; /* jobs in flight that name it */
@@ -86,8 +87,10 @@ struct wharf_session_activity {
 struct wharf_session_placing {
     struct wharf_list waiting; /* jobs whose memory is not registered yet */
     struct wharf_list due; /* of those, jobs for which that may have changed, and all later ones */
-    struct wharf_list due_link; /* in the core's list of sessions that have such jobs */
-    uint64_t whole_until_ns;    /* until then its chunks are not decoded in parts: place_parts.h */
+    struct wharf_list due_link;  /* in the core's list of sessions that have such jobs */
+    struct wharf_list held;      /* jobs that wait for their start words: starts.h */
+    struct wharf_list held_link; /* in the core's list of sessions that have, or had, such jobs */
+    uint64_t whole_until_ns;     /* until then its chunks are not decoded in parts: place_parts.h */
 };
 
 struct wharf_session {
@@ -126,6 +129,7 @@ struct wharf_session {
     uint64_t max_batch_chunks;     /* likewise */
     /* likewise; 0: the client did not agree on compressing jobs */
     uint64_t max_compress_nbytes;
+    uint64_t max_start_ns;     /* likewise; 0: the client did not agree on start words */
     struct wharf_lease *lease; /* the current lease; NULL: none */
     struct wharf_lease *home;  /* the lease that had it last, and refers to it */
     uint32_t n_recalls;        /* callers that need it without a lease */
@@ -171,6 +175,7 @@ struct wharf_session_options {
     uint64_t max_job_nbytes;
     uint64_t max_batch_chunks;
     uint64_t max_compress_nbytes;
+    uint64_t max_start_ns;
     uint64_t generation;
     uint8_t default_class;
     uint8_t engine;

@@ -27,6 +27,7 @@
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/intake.h"
 #include "daemon/dispatch/job_pieces.h"
+#include "daemon/dispatch/starts.h"
 #include "proto/relax.h"
 #include "proto/wharf_job.h"
 
@@ -126,7 +127,9 @@ static bool pause_briefly(struct looks *looks)
  * other under a load that is the GPU's; but a client of the CPU will be back soon. */
 static bool may_look(const struct wharf_core *core, unsigned n_looks)
 {
-    return wharf_core_watches(core) && core->workers.n_awake == 1 &&
+    bool has_to_look = wharf_core_watches(core) || wharf_starts_are_young(core, wharf_now_ns());
+
+    return has_to_look && core->workers.n_awake == 1 &&
            (!core->fleet.gpus_looking || n_looks < N_QUICK_LOOKS);
 }
 

@@ -21,6 +21,8 @@
 #include "daemon/core/queues.h"
 #include "daemon/core/session.h"
 #include "daemon/dispatch/job_end.h"
+#include "daemon/dispatch/job_queue.h"
+#include "daemon/dispatch/starts.h"
 #include "daemon/placement/place.h"
 #include "daemon/placement/place_cost.h"
 #include "daemon/schedule/unqueued_work.h"
@@ -197,6 +199,8 @@ static uint32_t check_flags(const struct wharf_session *session,
         known = WHARF_JOB_COMPRESS;
     if (session->words)
         known |= WHARF_SUBMISSION_DONE_WORD;
+    if (session->max_start_ns > 0)
+        known |= WHARF_SUBMISSION_START_WORD;
     return submission->flags & ~known ? WHARF_REASON_REQUEST_FLAGS : WHARF_REASON_NONE;
 }
 
@@ -211,25 +215,65 @@ static uint32_t check_encoder(const struct wharf_submission *submission)
                                                     : WHARF_REASON_NONE;
 }
 
-/* Finds the done word, if the submission has one. */
+static uint32_t check_done(struct wharf_session *session,
+                           const struct wharf_submission_words *words,
+                           struct wharf_job_words *ret_words)
+{
+    struct place place = {words->done_region, words->done_offset, sizeof(struct wharf_done)};
+
+    if (place.offset % sizeof(struct wharf_done) ||
+        find_place(session, &place, WRITTEN_BY_CPU, &ret_words->done)) {
+        ret_words->done = NULL;
+        return WHARF_REASON_REQUEST_WORD;
+    }
+    ret_words->done_offset = words->done_offset;
+    ret_words->done_serial = words->done_serial;
+    return WHARF_REASON_NONE;
+}
+
+static uint32_t check_start(struct wharf_session *session,
+                            const struct wharf_submission_words *words,
+                            struct wharf_job_words *ret_words)
+{
+    struct place place = {words->start_region, words->start_offset, sizeof(uint64_t)};
+    struct wharf_region *region;
+    uint64_t timeout_ns = (uint64_t)words->start_timeout_us * WHARF_NS_PER_US;
+
+    if (place.offset % sizeof(uint64_t) || find_place(session, &place, READ_BY_CPU, &region) ||
+        !region->has_starts)
+        return WHARF_REASON_REQUEST_WORD;
+    ret_words->start = region;
+    ret_words->start_word =
+        (const uint64_t *)((const char *)region->segment.address + words->start_offset);
+    ret_words->start_serial = words->start_serial;
+    ret_words->start_limit_ns = session->max_start_ns;
+    if (timeout_ns && timeout_ns < session->max_start_ns)
+        ret_words->start_limit_ns = timeout_ns;
+    return WHARF_REASON_NONE;
+}
+
+/* Finds the words that a submission has; all others must be 0. */
 static uint32_t check_words(struct wharf_session *session,
                             const struct wharf_submission *submission,
                             struct wharf_job_words *ret_words)
 {
+    bool has_done = submission->flags & WHARF_SUBMISSION_DONE_WORD;
+    bool has_start = submission->flags & WHARF_SUBMISSION_START_WORD;
     struct wharf_submission_words words;
-    struct wharf_region *region;
+    uint32_t reason = WHARF_REASON_NONE;
 
-    if (!(submission->flags & WHARF_SUBMISSION_DONE_WORD))
+    if (!has_done && !has_start)
         return WHARF_REASON_NONE;
     wharf_ring_take_words(&session->ring, &words);
-    struct place place = {words.done_region, words.done_offset, sizeof(struct wharf_done)};
-    if (words.reserved_1 || words.reserved_2 || words.reserved_3 ||
-        place.offset % sizeof(struct wharf_done) ||
-        find_place(session, &place, WRITTEN_BY_CPU, &region))
+    if ((!has_done && (words.done_offset || words.done_serial || words.done_region)) ||
+        (!has_start && (words.start_offset || words.start_serial || words.start_region ||
+                        words.start_timeout_us)))
         return WHARF_REASON_REQUEST_WORD;
-    *ret_words = (struct wharf_job_words){
-        .done = region, .done_offset = words.done_offset, .done_serial = words.done_serial};
-    return WHARF_REASON_NONE;
+    if (has_done)
+        reason = check_done(session, &words, ret_words);
+    if (!reason && has_start)
+        reason = check_start(session, &words, ret_words);
+    return reason;
 }
 
 /* Checks the parameter: one of the codec's, or, for decoders, the number of a model. */
@@ -287,69 +331,8 @@ static uint32_t check_submission(struct wharf_session *session,
 
 /* ---- admission ----------------------------------------------------------------------------- */
 
-/* The price of checking one entry of a table. */
-#define CHECK_ENTRY_NS 50u
-
 /* The price of one slot for a cancel, which visits all slots of its session. */
 #define LOOK_NS 2u
-
-/* The most interactive time that a tenant can save: a burst of 20 ms. */
-#define INTERACTIVE_BURST_NS ((int64_t)20 * WHARF_NS_PER_MS)
-
-static uint64_t estimate(const struct wharf_session *session,
-                         const struct wharf_submission *submission)
-{
-    if (submission->opcode == WHARF_OP_BATCH)
-        return submission->src_nbytes / sizeof(struct wharf_chunk) * CHECK_ENTRY_NS;
-    return wharf_estimate_ns(wharf_tenant_estimates(session->tenant, submission->flags),
-                             submission->codec, submission->src_nbytes, submission->dst_nbytes);
-}
-
-/*
- * Refills the tenant's interactive time with its part of its share since the last refill, as if the
- * tenants that are active now had been active since then.
- */
-static void refill_interactive(struct wharf_core *core, struct wharf_tenant *tenant,
-                               uint64_t now_ns)
-{
-    uint64_t elapsed_ns = now_ns - tenant->interactive_at_ns;
-    uint64_t own_weight = tenant->n_active ? tenant->active_weight : tenant->quota.weight;
-
-    wharf_core_drop_stale(core, now_ns);
-    uint64_t all_weight = core->watching.active_weight + (tenant->n_active ? 0 : own_weight);
-    if (elapsed_ns > WHARF_NS_PER_S)
-        elapsed_ns = WHARF_NS_PER_S;
-    tenant->interactive_at_ns = now_ns;
-    /* Below 2^30 ns of some thousand processors, and weights are below 2^14: below 2^60. */
-    uint64_t time_ns =
-        elapsed_ns * core->workers.n_workers * core->config.interactive_percent / 100;
-    tenant->interactive_ns += (int64_t)(time_ns * own_weight / all_weight);
-    if (tenant->interactive_ns > INTERACTIVE_BURST_NS)
-        tenant->interactive_ns = INTERACTIVE_BURST_NS;
-}
-
-static uint8_t class_of(const struct wharf_session *session,
-                        const struct wharf_submission *submission)
-{
-    return submission->job_class == WHARF_CLASS_DEFAULT ? session->default_class
-                                                        : submission->job_class;
-}
-
-static enum wharf_lane choose_lane(struct wharf_core *core, struct wharf_job *job)
-{
-    struct wharf_tenant *tenant = job->session->tenant;
-    uint8_t class = job->job_class;
-
-    if (class == WHARF_CLASS_BACKGROUND)
-        return wharf_job_compresses(job) ? WHARF_LANE_IDLE : WHARF_LANE_BACKGROUND;
-    if (class != WHARF_CLASS_INTERACTIVE)
-        return WHARF_LANE_NORMAL;
-    refill_interactive(core, tenant, job->taken_ns);
-    if (tenant->interactive_ns < (int64_t)job->estimate_ns)
-        return WHARF_LANE_NORMAL;
-    tenant->interactive_ns -= (int64_t)job->estimate_ns;
-    return WHARF_LANE_INTERACTIVE;
-}
 
 /* There is a free slot: jobs in flight are at most entries of the ring, this submission counted. */
 static struct wharf_job *job_take(struct wharf_session *session,
@@ -413,34 +396,9 @@ static void use(struct wharf_job *job, const struct names *names)
         job->model->n_users++;
 }
 
-static bool is_plain(const struct wharf_session *session, const struct wharf_submission *submission)
+static bool has_words(const struct names *names)
 {
-    const uint16_t others = WHARF_JOB_COMPRESS | WHARF_SUBMISSION_DONE_WORD;
-
-    return submission->opcode == WHARF_OP_DECODE && !(submission->flags & others) &&
-           class_of(session, submission) == WHARF_CLASS_NORMAL && submission->timeout_us == 0;
-}
-
-static void set_plain(struct wharf_job *job)
-{
-    job->is_plain = true;
-    job->session->n_plain++;
-}
-
-static void queue(struct wharf_core *core, struct wharf_job *job)
-{
-    uint64_t timeout_ns = (uint64_t)job->submission.timeout_us * WHARF_NS_PER_US;
-
-    job->estimate_ns = estimate(job->session, &job->submission);
-    job->job_class = class_of(job->session, &job->submission);
-    job->lane = (uint8_t)choose_lane(core, job);
-    job->session->activity.is_interactive = job->lane == WHARF_LANE_INTERACTIVE;
-    if (!job->words && is_plain(job->session, &job->submission) && !wharf_place_needs_gpu(job) &&
-        !wharf_regions_have_file(job->source, job->destination))
-        set_plain(job);
-    if (timeout_ns)
-        wharf_heap_insert(&core->deadlines, &job->deadline, job->taken_ns + timeout_ns);
-    wharf_place_push(core, job, false);
+    return names->words.done || names->words.start;
 }
 
 /* The words are the slot's; flags that only the ring has go no further. */
@@ -448,10 +406,13 @@ static void use_words(struct wharf_job *job, const struct names *names)
 {
     struct wharf_session *session = job->session;
 
-    job->submission.flags &= (uint16_t)~WHARF_SUBMISSION_DONE_WORD;
+    job->submission.flags &= (uint16_t) ~(WHARF_SUBMISSION_DONE_WORD | WHARF_SUBMISSION_START_WORD);
     job->words = &session->words[job - session->jobs];
     *job->words = names->words;
-    job->words->done->n_users++;
+    if (job->words->done)
+        job->words->done->n_users++;
+    if (job->words->start)
+        job->words->start->n_users++;
 }
 
 bool wharf_core_enqueue(struct wharf_core *core, struct wharf_session *session,
@@ -483,9 +444,12 @@ bool wharf_core_enqueue(struct wharf_core *core, struct wharf_session *session,
     }
     struct wharf_job *job = job_take(session, submission, now_ns);
     use(job, &names);
-    if (names.words.done)
+    if (has_words(&names))
         use_words(job, &names);
-    queue(core, job);
+    if (names.words.start)
+        wharf_starts_take(core, job, now_ns);
+    else
+        wharf_core_queue_job(core, job, now_ns);
     return true;
 }
 
@@ -494,13 +458,14 @@ struct wharf_job *wharf_admit_plain(struct wharf_session *session,
 {
     struct names names;
 
-    if (!is_plain(session, submission) || check_submission(session, submission, &names) ||
+    if (!wharf_job_may_be_plain(session, submission) ||
+        check_submission(session, submission, &names) ||
         wharf_regions_need_gpu(names.source, names.destination) ||
         wharf_regions_have_file(names.source, names.destination))
         return NULL;
     struct wharf_job *job = job_take(session, submission, now_ns);
     use(job, &names);
-    set_plain(job);
+    wharf_job_set_plain(job);
     job->job_class = WHARF_CLASS_NORMAL;
     job->lane = WHARF_LANE_NORMAL;
     return job;

@@ -30,6 +30,7 @@
 #include "daemon/core/session_events.h"
 #include "daemon/core/tenant.h"
 #include "daemon/dispatch/intake.h"
+#include "daemon/dispatch/starts.h"
 #include "daemon/dispatch/suspend.h"
 #include "proto/control.h"
 #include "proto/relax.h"
@@ -177,6 +178,9 @@ uint64_t wharf_core_serve(struct wharf_core *core)
     core->is_watched_over = next_ns != WHARF_NEVER;
     if (core->deadlines.root && core->deadlines.root->key < next_ns)
         next_ns = core->deadlines.root->key;
+    uint64_t starts_ns = wharf_starts_next_ns(core, wharf_now_ns());
+    if (starts_ns < next_ns)
+        next_ns = starts_ns;
     core->loop_wakes_at_ns = next_ns;
     memcpy(blocked, core->newly_blocked, sizeof(blocked));
     core->newly_blocked[0] = 0;

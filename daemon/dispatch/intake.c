@@ -21,6 +21,7 @@
 #include "daemon/core/session_events.h"
 #include "daemon/dispatch/admit.h"
 #include "daemon/dispatch/job_stop.h"
+#include "daemon/dispatch/starts.h"
 #include "daemon/placement/place.h"
 #include "daemon/placement/place_pick.h"
 #include "daemon/schedule/unqueued_work.h"
@@ -191,7 +192,8 @@ bool wharf_core_poll_rings(struct wharf_core *core)
     uint64_t now_ns = wharf_now_ns();
 
     expire(core, now_ns);
-    return look_at_rings(core, now_ns);
+    bool found = look_at_rings(core, now_ns);
+    return wharf_starts_look(core, now_ns) || found;
 }
 
 /* ---- who polls next ------------------------------------------------------------------------ */
@@ -296,8 +298,9 @@ bool wharf_core_doorbell(struct wharf_core *core, struct wharf_session *session,
     /* If it only paid its debt, its submissions are still in the ring. */
     if (!session->is_broken)
         wharf_core_watch(core, session, now_ns);
-    /* Watch it if the client will come back soon; otherwise it rings again. */
-    if (!session->is_broken && !somebody_looks(core) && session->activity.comes_back)
+    /* Watch it if the client will come back soon, or its stream; otherwise it rings again. */
+    if (!session->is_broken && !somebody_looks(core) &&
+        (session->activity.comes_back || wharf_starts_are_young(core, now_ns)))
         wharf_core_call_worker(core);
     return true;
 }

@@ -17,6 +17,7 @@
 #include "daemon/core/session.h"
 #include "daemon/dispatch/job_end.h"
 #include "daemon/dispatch/job_pieces.h"
+#include "daemon/dispatch/starts.h"
 #include "daemon/placement/place.h"
 #include "daemon/schedule/unqueued_work.h"
 #include "proto/wharf_job.h"
@@ -42,6 +43,8 @@ void wharf_core_stop_job(struct wharf_core *core, struct wharf_job *job, uint32_
     if (job->session->state == WHARF_SESSION_DEAD)
         return;
     if (job->state == WHARF_JOB_QUEUED) {
+        if (result == WHARF_DEADLINE && wharf_starts_is_late(job))
+            end.outcome.reason = WHARF_REASON_START_TIME;
         wharf_core_unqueue(core, job);
         wharf_core_charge_unqueued(core, job->session, WHARF_UNBEGUN_NS);
         job->session->n_owed += WHARF_UNQUEUED_PRICE - 1;

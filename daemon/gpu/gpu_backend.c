@@ -13,6 +13,7 @@
 #include "daemon/core/core.h"
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/intake.h"
+#include "daemon/dispatch/starts.h"
 #include "daemon/gpu/gpu_arena_maker.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/gpu/worker_link.h"
@@ -75,11 +76,15 @@ static bool is_idle(const struct wharf_gpu_backend *backend)
 }
 
 /* For as long as the kernel stays without work so does the thread: the next job then costs neither
- * a wake-up nor a launch.  What plays the GPU on the CPU needs the processors more. */
+ * a wake-up nor a launch.  And it looks at the start words of jobs that have just been handed in.
+ * What plays the GPU on the CPU needs the processors more. */
 static bool lingers(const struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
+    const struct wharf_core *core = backend->core;
+
     return backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT &&
-           now_ns - backend->flight.active_ns < backend->core->config.gpu_idle_ns;
+           (now_ns - backend->flight.active_ns < core->config.gpu_idle_ns ||
+            wharf_starts_are_young(core, now_ns));
 }
 
 /* All that needs the core lock.  Returns whether the thread can sleep then. */

@@ -278,6 +278,17 @@ void wharf_place_push(struct wharf_core *core, struct wharf_job *job, bool at_fr
     core->n_waiting++;
 }
 
+void wharf_place_hold(struct wharf_core *core, struct wharf_job *job)
+{
+    struct wharf_session *session = job->session;
+
+    job->pool = WHARF_POOL_NONE;
+    wharf_list_append(&session->placing.held, &job->link);
+    core->n_waiting++;
+    if (!wharf_list_is_linked(&session->placing.held_link))
+        wharf_list_append(&core->starts.sessions, &session->placing.held_link);
+}
+
 void wharf_place_push_word(struct wharf_core *core, struct wharf_job *job)
 {
     job->lane = WHARF_LANE_INTERACTIVE;
@@ -309,6 +320,8 @@ void wharf_place_drop(struct wharf_core *core, struct wharf_session *session)
 {
     drop(core, &session->placing.waiting);
     drop(core, &session->placing.due);
+    drop(core, &session->placing.held);
+    wharf_list_remove(&session->placing.held_link);
     wharf_list_remove(&session->placing.due_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_drop(&core->sched[i], session);

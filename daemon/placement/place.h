@@ -40,6 +40,9 @@ enum wharf_pool wharf_place_pool_of(const struct wharf_core *core, const struct 
 void wharf_place_push(struct wharf_core *core, struct wharf_job *job, bool at_front);
 void wharf_place_remove(struct wharf_core *core, struct wharf_job *job);
 
+/* Puts a job among those of its session that wait for their start words, in no pool. */
+void wharf_place_hold(struct wharf_core *core, struct wharf_job *job);
+
 /* Puts a job that owes its done word into the CPU's queue, before all others of its session. */
 void wharf_place_push_word(struct wharf_core *core, struct wharf_job *job);
 

@@ -32,6 +32,12 @@ $(GPU_MEMORY): $(call gpu_obj_of,gpu_memory_main.c gpu_memory_measure.c gpu_memo
     $(call obj,kernels/cuda_error.cu) $(TESTLIB) $(ENCODING_LIB)
 	$(call program,$(STATIC_LIBS) $(CUDA_LIBS),$(CXX))
 
+# A client whose streams and jobs wait for each other.
+GPU_STREAM := $(BUILD)/tests/wharf_gpu_stream
+$(GPU_STREAM): $(call gpu_obj_of,gpu_stream_main.c gpu_stream.cu gpu_client.cu gpu_pack.c) \
+    $(call obj,kernels/cuda_error.cu) $(TESTLIB) $(ENCODING_LIB)
+	$(call program,$(STATIC_LIBS) $(CUDA_LIBS),$(CXX))
+
 # As its comment says, but for the libraries.
 GPU_EXAMPLE := $(BUILD)/tests/example_gpu
 $(GPU_EXAMPLE): clientlib/example_gpu.c $(LIB_A)
@@ -49,7 +55,7 @@ $(BUILD)/tests/wharfd-host: $(worker_obj) $(call gpu_obj_of,engine_host.c) $(DAE
 .PHONY: gpu-programs test-gpu test-gpus bench-gpu study-gpu
 gpu-programs: ## the GPU's worker, its tests and benchmarks, with nvcc
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
-	$(Q)$(MAKE) cuda $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_EXAMPLE) $(BUILD)/tests/example_cuda $(BUILD)/tests/example_line_arrives $(BUILD)/wharf_gpu_library $(BUILD)/wharf_gpu_line $(BUILD)/wharf_gpu_lines
+	$(Q)$(MAKE) cuda $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_STREAM) $(GPU_EXAMPLE) $(BUILD)/tests/example_cuda $(BUILD)/tests/example_line_arrives $(BUILD)/wharf_gpu_library $(BUILD)/wharf_gpu_line $(BUILD)/wharf_gpu_lines
 
 # What of kernels is counted there: guards, instructions, registers, stack.
 kernel_obj := $(call obj,$(wildcard kernels/*_kernel.cu))
@@ -112,7 +118,7 @@ gpu_runs  += "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_DAEMON) ve
     "$(GPU_DAEMON) --setting kernel=batch vectors tests/vectors" "$(GPU_DAEMON) --setting kernel=batch check 5000"
 $(BUILD)/restrictions: $(BUILD)/wharfd.service tests/lib/under_unit.py
 	$(Q)tests/lib/under_unit.py compile $< > $@
-gpu_runs  += "$(GPU_MEMORY) check 1000" \
+gpu_runs  += "$(GPU_STREAM) check 100000" "$(GPU_MEMORY) check 1000" \
     "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_MEMORY) check 300"
 gpu_epoch := $(BUILD)/wharf_gpu_epoch
 gpu_runs  += "$(gpu_epoch) check 20000" "$(gpu_epoch) --idle 50 --stay 300 check 20000" \

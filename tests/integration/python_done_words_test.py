@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""python_done_words_test.py [--build FOLDER] [PATTERN]: jobs with done words, as python_client_test.py tests others."""
+"""python_done_words_test.py [--build FOLDER] [PATTERN]: jobs with words, as python_client_test.py tests others."""
 import os
 import sys
 
@@ -38,7 +38,7 @@ def test_done_words_are_at_good_places():
     # Of a submission without the flag the entry is not looked at.
     session.rings.submit(wc.SUBMISSION.pack(*(
         job.get(name, 0) for name in wc.SUBMISSION_MEMBERS)), b'\xff' * wc.WORDS)
-    session.outstanding[0] = [wc.Outstanding(b'', 0, None)]
+    session.outstanding[0] = [wc.Outstanding(b'', 0)]
     session.publish()
     expect_result(session.wait(1)[0], 'ok')
     session.close()
@@ -96,6 +96,82 @@ def test_job_whose_word_is_set_never_runs_again():
         i = completion['user_data']
         expect_result(completion, 'ok', out_nbytes=len(plain))
         equal(session.arena.read(output(i), len(plain)), mine if i in told else plain, f'job {i}')
+    session.close()
+
+
+# ---- start words ---------------------------------------------------------------------------------
+
+def add_starts(session, region=5, seals=wc.SEALS | wc.SEAL_FUTURE_WRITE, nbytes=4096):
+    """Registers memory for start words, as section 2 says: sealed after the client's own mapping."""
+    fd = wc.sealed_memfd(nbytes, 0)
+    starts = wc.Mapping(fd, nbytes, True)
+    wc.fcntl.fcntl(fd, wc.F_ADD_SEALS, seals)
+    session.register(region, fd, nbytes, read_only=True)
+    return starts
+
+
+def copy_of(user_data):
+    return {'opcode': wc.OP_DECODE, 'codec': wc.CODECS['stored'], 'src_nbytes': 10,
+            'dst_offset': 4096 + 16 * user_data, 'dst_nbytes': 10, 'user_data': user_data}
+
+
+def test_jobs_wait_for_their_start_words():
+    session = base.client(arena_nbytes=1 << 20)
+    assert session.hello.features & wc.FEATURE_START_WORDS
+    assert session.hello.limits.max_start_ns > 0
+    starts = add_starts(session)
+    for i in range(1, 30):
+        session.submit(start=(5, 8 * i, 7, 0), **copy_of(i))
+    equal(session.run(**copy_of(0))['user_data'], 0)
+    for i in reversed(range(1, 30)):
+        # Source and destination are not looked at before.
+        session.arena.write(0, b'%10d' % i)
+        starts.word64(8 * i).value = 7 << 32
+        completion, = session.wait(1)
+        equal(completion['user_data'], i)
+        equal(session.arena.read(4096 + 16 * i, 10), b'%10d' % i)
+    session.submit(start=(5, 0, 7, 20000), done=(0, 512 << 10, 3), **copy_of(31))
+    late, = session.wait(1)
+    expect_result(late, 'deadline', reason='start_time')
+    equal(session.done_word((0, 512 << 10, 3))['reason'], wc.REASONS['start_time'])
+    session.close()
+
+
+def test_start_words_are_where_nobody_can_punch_holes():
+    session = base.client(arena_nbytes=1 << 20)
+    add_starts(session, 5)
+    add_starts(session, 6, seals=wc.SEALS)
+    add_starts(session, 7, nbytes=(1 << 20) + 4096)
+    for start in (6, 0, 1, 0), (7, 0, 1, 0), (0, 0, 1, 0), (5, 4, 1, 0), (5, 4096, 1, 0):
+        expect_result(session.run(start=start, **copy_of(1)), 'bad_request',
+                      reason='request_word')
+    session.close()
+
+
+def test_start_words_need_done_words():
+    connection = wc.Connection(base.DAEMON.socket)
+    hello = connection.hello(optional=wc.FEATURE_START_WORDS)
+    equal((hello.features, hello.limits.max_start_ns), (0, 0))
+    connection.close()
+
+
+def test_jobs_that_wait_survive_a_kill():
+    session = base.client(arena_nbytes=1 << 20)
+    starts = add_starts(session)
+    for i in range(1, 20):
+        session.submit(start=(5, 8 * i, 1, 0), done=(0, (512 << 10) + 64 * i, 1), **copy_of(i))
+    base.DAEMON.kill()
+    for i in range(1, 10):
+        starts.word64(8 * i).value = 1 << 32
+    base.DAEMON.start()
+    base.lost(session.connection)
+    done = session.come_back()
+    done += session.wait(9 - len(done))
+    equal(sorted(c['user_data'] for c in done), list(range(1, 10)))
+    for i in range(10, 20):
+        starts.word64(8 * i).value = 1 << 32
+    done = session.wait(10)
+    equal(sorted(c['user_data'] for c in done), list(range(10, 20)))
     session.close()
 
 

@@ -33,6 +33,8 @@ void test_bare_session_init(struct wharf_session *session, struct wharf_tenant *
     wharf_list_init(&session->placing.waiting);
     wharf_list_init(&session->placing.due);
     wharf_list_init(&session->placing.due_link);
+    wharf_list_init(&session->placing.held);
+    wharf_list_init(&session->placing.held_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_session_init(&session->sched[i]);
 }

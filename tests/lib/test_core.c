@@ -2,6 +2,7 @@
 #include "tests/lib/test_core.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,6 +167,7 @@ void test_core_client_init(struct test_core_client *client, uint64_t id, const c
         .engine = (uint8_t)test_core_engine,
         .has_marks = true,
         .has_words = true,
+        .max_start_ns = test_core_config.quota.max_start_ns,
     };
 
     expect(id < MOST_SESSIONS, "too many sessions");
@@ -202,6 +204,24 @@ void test_core_wait_until_registered(const struct test_core_client *client)
 
     expect(TEST_WAIT(TEST_CORE_LOCKED(hold->state) == WHARF_GPU_MEMORY_READY),
            "the arena is not registered");
+}
+
+uint64_t *test_core_add_starts(struct test_core_client *client, uint64_t nbytes)
+{
+    struct wharf_region region = {.number = 2, .is_there = true, .read_only = true};
+    int fd = memfd_create("starts", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    expect(fd >= 0 && ftruncate(fd, (off_t)nbytes) == 0, "no memfd");
+    uint64_t *words = map_fd(fd, nbytes, PROT_READ | PROT_WRITE);
+    expect(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) == 0,
+           "not sealed");
+    expect(wharf_segment_adopt(fd, nbytes, true, &region.segment) == 0, "not adopted");
+    region.has_starts = wharf_segment_keep(fd, &region.segment);
+    close(fd);
+    wharf_core_enter(&test_core);
+    client->session->regions[2] = region;
+    wharf_core_leave(&test_core);
+    return words;
 }
 
 void test_core_wait_until_told(const struct test_core_client *client, enum wharf_session_news news)

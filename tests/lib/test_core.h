@@ -72,6 +72,9 @@ void test_core_wait_until_registered(const struct test_core_client *client);
  */
 void test_core_add_gpu_memory(struct test_core_client *client, int fd, uint64_t nbytes);
 
+/* Registers words by which jobs begin, as region 2 of the client; so many bytes, whole pages. */
+uint64_t *test_core_add_starts(struct test_core_client *client, uint64_t nbytes);
+
 /* Waits until the loop thread has heard that of the client's session. */
 void test_core_wait_until_told(const struct test_core_client *client, enum wharf_session_news news);
 

@@ -19,6 +19,7 @@ enum { MAX_BATCH = 3, REAP = 32 };
 
 enum state {
     IDLE,
+    HELD,    /* it waits for the stream, which makes its source first */
     WAITING, /* the stream waits for its word */
     TAKEN_OVER,
 };
@@ -33,8 +34,10 @@ struct slot {
     unsigned n_chunks;
     int is_batch;
     int is_cancelled;
+    int is_held;
     uint32_t serial;
     struct wharf_done *done;
+    uint64_t *start;
     struct wharf_completion said; /* by the word */
 };
 
@@ -42,8 +45,9 @@ struct run {
     struct test_words *words;
     struct test_random random;
     struct slot *slots;
-    uint32_t stops;  /* the streams */
-    uint32_t failed; /* atomic */
+    uint64_t *starts; /* NULL: none */
+    uint32_t stops;   /* the streams */
+    uint32_t failed;  /* atomic */
     pthread_mutex_t error_lock;
 };
 
@@ -60,6 +64,11 @@ __attribute__((format(printf, 2, 3))) static int fail(struct run *run, const cha
     __atomic_store_n(&run->failed, 1, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&run->error_lock);
     return -1;
+}
+
+static int has_failed(const struct run *run)
+{
+    return (int)__atomic_load_n(&run->failed, __ATOMIC_ACQUIRE);
 }
 
 static void *must(void *memory)
@@ -160,6 +169,15 @@ static int batch_is_right(const struct slot *slot)
     return slot->said.result == WHARF_OK && slot->said.out_nbytes == sum;
 }
 
+/* The stream has come so far: the job may begin. */
+static void let_begin(struct slot *slot)
+{
+    for (unsigned k = 0; k < slot->n_chunks; k++)
+        memcpy(slot->in[k], slot->chunks[k]->packed, slot->chunks[k]->packed_nbytes);
+    set_state(slot, WAITING);
+    wharf_ring_store_start(slot->start, WHARF_START_VALUE(slot->serial));
+}
+
 /* The word is set: from now on the memory is the stream's. */
 static void take_over(struct run *run, struct slot *slot)
 {
@@ -184,6 +202,10 @@ static void *play_streams(void *data)
         unsigned n = 0;
         for (unsigned i = 0; i < run->words->n_in_flight; i++) {
             struct slot *slot = &run->slots[i];
+            if (state_of(slot) == HELD) {
+                let_begin(slot);
+                n++;
+            }
             if (state_of(slot) != WAITING ||
                 !wharf_ring_read_done(slot->done, slot->serial, &slot->said))
                 continue;
@@ -208,7 +230,10 @@ static void load_chunk(struct run *run, struct slot *slot, unsigned k, uint32_t 
     } while (codec != UINT32_MAX && chunk->codec != codec);
     slot->chunks[k] = chunk;
     memset(slot->out[k], 0, out_nbytes(run->words));
-    memcpy(slot->in[k], chunk->packed, chunk->packed_nbytes);
+    if (slot->is_held)
+        memset(slot->in[k], TAKEN, chunk->packed_nbytes);
+    else
+        memcpy(slot->in[k], chunk->packed, chunk->packed_nbytes);
 }
 
 static int submit_batch(struct run *run, struct slot *slot, uint64_t user_data)
@@ -231,8 +256,9 @@ static int submit_batch(struct run *run, struct slot *slot, uint64_t user_data)
     batch.n_chunks = slot->n_chunks;
     batch.results = slot->results;
     batch.done = slot->done;
-    batch.done_serial = slot->serial;
-    set_state(slot, WAITING);
+    batch.done_serial = batch.start_serial = slot->serial;
+    batch.start = slot->is_held ? slot->start : NULL;
+    set_state(slot, slot->is_held ? HELD : WAITING);
     return wharf_submit_batch(run->words->wharf, &batch);
 }
 
@@ -248,8 +274,9 @@ static int submit_chunk(struct run *run, struct slot *slot, uint64_t user_data)
     job.out_avail = slot->chunks[0]->out_avail;
     job.user_data = user_data;
     job.done = slot->done;
-    job.done_serial = slot->serial;
-    set_state(slot, WAITING);
+    job.done_serial = job.start_serial = slot->serial;
+    job.start = slot->is_held ? slot->start : NULL;
+    set_state(slot, slot->is_held ? HELD : WAITING);
     return wharf_submit(run->words->wharf, &job, 1) == 1 ? 0 : -1;
 }
 
@@ -266,6 +293,7 @@ static int submit(struct run *run, unsigned i)
     slot->is_batch = chance(run, run->words->batch_one_in);
     slot->n_chunks = slot->is_batch ? 1 + (unsigned)test_random_below(&run->random, MAX_BATCH) : 1;
     slot->is_cancelled = chance(run, run->words->cancel_one_in);
+    slot->is_held = chance(run, run->words->start_one_in);
     slot->serial++;
     r = slot->is_batch ? submit_batch(run, slot, i) : submit_chunk(run, slot, i);
     if (r < 0)
@@ -281,12 +309,12 @@ static int settle(struct run *run, const struct wharf_completion *completion)
     struct slot *slot = &run->slots[completion->user_data % run->words->n_in_flight];
     const uint64_t until_ns = wharf_now_ns() + (uint64_t)run->words->limit_s * WHARF_NS_PER_S;
 
-    while (state_of(slot) == WAITING && !run->failed) {
+    while (state_of(slot) != TAKEN_OVER && state_of(slot) != IDLE && !has_failed(run)) {
         if (wharf_now_ns() > until_ns)
             return fail(run, "a job is completed, and its word is not set");
         sched_yield();
     }
-    if (run->failed)
+    if (has_failed(run))
         return -1;
     if (state_of(slot) != TAKEN_OVER)
         return fail(run, "a job is completed twice");
@@ -319,7 +347,9 @@ static int reap(struct run *run, unsigned *n_in_flight)
             return fail(run, "wharf_wait: %s", wharf_error_message());
         if (run->words->tick)
             run->words->tick(run->words);
-        if (run->failed || (n == 0 && wharf_now_ns() > until_ns))
+        if (has_failed(run))
+            return -1;
+        if (n == 0 && wharf_now_ns() > until_ns)
             return fail(run, "%u jobs in flight do not end", *n_in_flight);
     }
     for (int i = 0; i < n; i++)
@@ -329,12 +359,29 @@ static int reap(struct run *run, unsigned *n_in_flight)
     return 0;
 }
 
+static int make_starts(struct run *run)
+{
+    struct test_words *words = run->words;
+    uint64_t *starts;
+
+    if (!words->start_one_in)
+        return 0;
+    if (wharf_make_start_words(words->wharf, words->n_in_flight, &starts) < 0)
+        return fail(run, "no start words: %s", wharf_error_message());
+    run->starts = starts;
+    for (unsigned i = 0; i < words->n_in_flight; i++)
+        run->slots[i].start = &starts[i];
+    return 0;
+}
+
 static int work(struct run *run)
 {
     struct test_words *words = run->words;
     unsigned n_in_flight = 0;
     uint64_t n_submitted = 0;
 
+    if (make_starts(run) < 0)
+        return -1;
     for (unsigned i = 0; i < words->n_in_flight; i++)
         if (take_slot(run, i) < 0)
             return -1;
@@ -368,6 +415,8 @@ int test_words_run(struct test_words *words)
     if (r == 0)
         for (unsigned i = 0; i < words->n_in_flight; i++)
             give_slot_back(&run, i);
+    if (r == 0 && run.starts && wharf_unregister(words->wharf, run.starts) < 0)
+        r = fail(&run, "start words stay: %s", wharf_error_message());
     free(run.slots);
     pthread_mutex_destroy(&run.error_lock);
     return r || run.failed ? -1 : 0;

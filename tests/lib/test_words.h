@@ -19,11 +19,12 @@ struct test_words {
     struct wharf *wharf;
     const struct test_chunks *chunks;
     uint64_t seed;
-    uint64_t n_jobs;                              /* in all */
-    unsigned n_in_flight;                         /* at a time */
-    unsigned batch_one_in;                        /* of so many jobs one is a batch; 0: none */
-    unsigned cancel_one_in;                       /* likewise, of jobs that are cancelled */
-    unsigned limit_s;                             /* fails when no job ends for longer */
+    uint64_t n_jobs;        /* in all */
+    unsigned n_in_flight;   /* at a time */
+    unsigned batch_one_in;  /* of so many jobs one is a batch; 0: none */
+    unsigned cancel_one_in; /* likewise, of jobs that are cancelled */
+    unsigned start_one_in;  /* likewise, of jobs that wait until the stream has made their source */
+    unsigned limit_s;       /* fails when no job ends for longer */
     void (*tick)(const struct test_words *words); /* called now and then; may be NULL */
     void *tick_data;
 

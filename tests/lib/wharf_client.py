@@ -49,7 +49,7 @@ FIRST_ENTRY = 1024
 SUBMISSION = struct.Struct('<BBHHHQQQQQHHIIHH')
 COMPLETION = struct.Struct('<QHHBBHQQQQQII')
 CHUNK = struct.Struct('<QQIIIHH')
-SUBMISSION_WORDS = struct.Struct('<QIHHQQ')
+SUBMISSION_WORDS = struct.Struct('<QIHHQII')
 DONE = struct.Struct('<QQQQIHBB24x')
 CHUNK_RESULT = struct.Struct('<QIIHHBBH')
 SUBMISSION_MEMBERS = ('opcode job_class flags codec parameter user_data src_offset src_nbytes '
@@ -63,7 +63,7 @@ CHUNK_RESULT_MEMBERS = 'bit_offset in_nbytes out_nbytes result reason engine att
 OP_NOOP, OP_DECODE, OP_BATCH, OP_CANCEL = 1, 2, 3, 4
 CLASS_DEFAULT, CLASS_INTERACTIVE, CLASS_NORMAL, CLASS_BACKGROUND = range(4)
 JOB_EXACT_INPUT, JOB_EXACT_OUTPUT, JOB_CHECKSUM, JOB_COMPRESS = 1, 2, 4, 16
-SUBMISSION_DONE_WORD = 32
+SUBMISSION_DONE_WORD, SUBMISSION_START_WORD = 32, 64
 WAIT_PACKET, WAIT_FUTEX = 1 << 32, 1 << 33
 FLAG_DRAINING, FLAG_FORFEITED = 1, 4
 COMPLETION_RESULTS = 1
@@ -72,6 +72,7 @@ SEALS = 0x2 | 0x4  # F_SEAL_SHRINK, F_SEAL_GROW
 SEAL_WRITE, SEAL_FUTURE_WRITE = 0x8, 0x10
 FEATURE_GPU_MEMORY, FEATURE_MODELS, FEATURE_MARKS, FEATURE_GPU_SOURCES = 1, 1 << 2, 1 << 3, 1 << 4
 FEATURE_FILES, FEATURE_COMPRESS, FEATURE_DONE_WORDS = 1 << 1, 1 << 6, 1 << 7
+FEATURE_START_WORDS = 1 << 8
 MEMORY_KIND_GPU, MEMORY_KIND_FILE = 2, 3
 F_ADD_SEALS, F_GET_SEALS = 1033, 1034
 SYS_FUTEX, FUTEX_WAIT = 202, 0
@@ -384,15 +385,18 @@ class Rings:
 class Outstanding:
     """A submission that was not reaped."""
 
-    def __init__(self, entry, index, done):
-        self.entry, self.index, self.n_deaths, self.done = entry, index, 0, done
+    def __init__(self, entry, index, done=None, start=None):
+        self.entry, self.index, self.n_deaths = entry, index, 0
+        self.done, self.start = done, start
 
     def words(self):
-        """What C has of its done word."""
-        if self.done is None:
+        """What C has of its words."""
+        if self.done is None and self.start is None:
             return None
-        region, offset, serial = self.done
-        return SUBMISSION_WORDS.pack(offset, serial, region, 0, 0, 0)
+        region, offset, serial = self.done or (0, 0, 0)
+        start_region, start_offset, start_serial, timeout_us = self.start or (0, 0, 0, 0)
+        return SUBMISSION_WORDS.pack(offset, serial, region, start_region, start_offset,
+                                     start_serial, timeout_us)
 
 
 class Client:
@@ -415,7 +419,7 @@ class Client:
             self.hello = self.connection.hello(optional=FEATURE_MODELS | FEATURE_MARKS |
                                                FEATURE_GPU_MEMORY | FEATURE_GPU_SOURCES |
                                                FEATURE_COMPRESS | FEATURE_FILES |
-                                               FEATURE_DONE_WORDS)
+                                               FEATURE_DONE_WORDS | FEATURE_START_WORDS)
         except (Refused, Lost, ProtocolBroken):
             self.connection.close()
             raise
@@ -486,14 +490,17 @@ class Client:
                 return families
             first = page.next
 
-    def submit(self, publish=True, done=None, **members):
+    def submit(self, publish=True, done=None, start=None, **members):
         """Submits; members that are not named are 0.  user_data is to be another for each.  done:
-        region (the arena's), offset and serial number of a done word."""
+        region (the arena's), offset and serial number of a done word; start: the same of a start
+        word, and its timeout."""
         if done is not None:
             members['flags'] = members.get('flags', 0) | SUBMISSION_DONE_WORD
+        if start is not None:
+            members['flags'] = members.get('flags', 0) | SUBMISSION_START_WORD
         entry = SUBMISSION.pack(*(members.get(name, 0) for name in SUBMISSION_MEMBERS))
         assert set(members) <= set(SUBMISSION_MEMBERS)
-        job = Outstanding(entry, self.rings.submitted, done)
+        job = Outstanding(entry, self.rings.submitted, done, start)
         self.outstanding.setdefault(members.get('user_data', 0), []).append(job)
         self.rings.submit(entry, job.words())
         if publish:

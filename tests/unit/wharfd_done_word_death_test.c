@@ -26,6 +26,7 @@ static struct test_words new_words(struct wharf *wharf, const struct test_chunks
         .n_in_flight = 40,
         .batch_one_in = 4,
         .cancel_one_in = 10,
+        .start_one_in = 2,
         .limit_s = 600,
     };
 }

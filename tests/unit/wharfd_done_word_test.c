@@ -257,9 +257,10 @@ Test(wharfd_done_word, places_that_are_none_are_refused, .init = set_up, .fini =
         {.done_offset = 64 * MiB, .done_serial = 1},
         {.done_offset = UINT64_MAX - 63, .done_serial = 1},
         {.done_offset = WORDS, .done_serial = 1, .done_region = 7},
-        {.done_offset = WORDS, .done_serial = 1, .reserved_1 = 1},
-        {.done_offset = WORDS, .done_serial = 1, .reserved_2 = 1},
-        {.done_offset = WORDS, .done_serial = 1, .reserved_3 = 1},
+        {.done_offset = WORDS, .done_serial = 1, .start_region = 1},
+        {.done_offset = WORDS, .done_serial = 1, .start_offset = 8},
+        {.done_offset = WORDS, .done_serial = 1, .start_serial = 1},
+        {.done_offset = WORDS, .done_serial = 1, .start_timeout_us = 1},
     };
 
     for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
