@@ -481,7 +481,8 @@ WHARF_DEVICE bool run_halves(const half_setting &setting, half_chains &c, quick_
             return true;
         quick_plan plan;
         plan.make(c, w, ends);
-        if (watch.goes_on(2 * N_SETS * plan.n_groups) != WHARF_REASON_NONE)
+        uint32_t n = 2 * N_SETS * plan.n_groups;
+        if (watch.goes_on(n, plan.n_steps > 0 ? n : 4 * n) != WHARF_REASON_NONE)
             return false;
         c.nobodys[0] = c.nobodys[1] = 0;
         if (plan.n_steps == 0)
