@@ -96,8 +96,8 @@ def test_hello_tells_what_there_is():
     assert wc.ENGINES['cpu'] in hello.engines, hello.engines
     assert hello.generation != 0 and hello.daemon_version
     for name in hello.limits.DESCRIPTOR.fields_by_name:
-        # Those of GPU memory and of compressing have to be agreed on.
-        agreed = name.startswith(('max_gpu', 'max_compress'))
+        # Those of GPU memory, of compressing and of start words have to be agreed on.
+        agreed = name.startswith(('max_gpu', 'max_compress', 'max_start'))
         assert (getattr(hello.limits, name) > 0) != agreed, name
 
 
