@@ -403,12 +403,38 @@ int wharf_container_pass_payload(const struct wharf_container_source *source,
     return 0;
 }
 
+static uint8_t padding_of(const struct wharf_container_chunk *chunk, const uint8_t *padding)
+{
+    uint8_t all = 0;
+
+    for (uint32_t i = 0; i < chunk->payload_avail - chunk->payload_nbytes; i++)
+        all |= padding[i];
+    return all;
+}
+
+int wharf_container_read_padding(const struct wharf_container_source *source,
+                                 const struct wharf_container_chunk *chunk,
+                                 struct wharf_container_fault *ret_fault)
+{
+    uint8_t padding[WHARF_CONTAINER_ALIGN];
+    uint32_t nbytes = chunk->payload_avail - chunk->payload_nbytes;
+    int64_t n = read_at(source, chunk->payload_offset + chunk->payload_nbytes, padding, nbytes);
+
+    if (n < 0)
+        return (int)n;
+    *ret_fault = (struct wharf_container_fault){.result = WHARF_OK};
+    if (n < nbytes)
+        *ret_fault = fault_of_cut_chunk(chunk);
+    else if (padding_of(chunk, padding) != 0)
+        *ret_fault = fault_in_chunk(chunk, WHARF_REASON_CONTAINER_CHUNK, chunk->payload_offset);
+    return 0;
+}
+
 int wharf_container_read_payload(const struct wharf_container_source *source,
                                  const struct wharf_container_chunk *chunk, uint8_t *buf,
                                  struct wharf_container_fault *ret_fault)
 {
     int64_t n = read_at(source, chunk->payload_offset, buf, chunk->payload_avail);
-    uint8_t padding = 0;
 
     if (n < 0)
         return (int)n;
@@ -417,9 +443,7 @@ int wharf_container_read_payload(const struct wharf_container_source *source,
         *ret_fault = fault_of_cut_chunk(chunk);
         return 0;
     }
-    for (uint32_t i = chunk->payload_nbytes; i < chunk->payload_avail; i++)
-        padding |= buf[i];
-    if (padding != 0)
+    if (padding_of(chunk, buf + chunk->payload_nbytes) != 0)
         *ret_fault = fault_in_chunk(chunk, WHARF_REASON_CONTAINER_CHUNK, chunk->payload_offset);
     return 0;
 }

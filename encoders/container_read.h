@@ -176,6 +176,11 @@ int wharf_container_read_payload(const struct wharf_container_source *source,
                                  const struct wharf_container_chunk *chunk, uint8_t *buf,
                                  struct wharf_container_fault *ret_fault);
 
+/* The same of the padding alone, for whom another reads the payload. */
+int wharf_container_read_padding(const struct wharf_container_source *source,
+                                 const struct wharf_container_chunk *chunk,
+                                 struct wharf_container_fault *ret_fault);
+
 /*
  * wharf_container_pass_payload: sees that a payload that is not wanted is there, without looking at
  * it; reads nothing from a source of known size, whose chunks next() gives only if they are whole.

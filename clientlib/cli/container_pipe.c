@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "clientlib/cli/handover.h"
 #include "clientlib/cli/load.h"
 #include "clientlib/cli/pipeline.h"
 #include "encoders/container_read.h"
@@ -22,6 +23,7 @@ struct slot {
     struct wharf_container_chunk chunks[SLOT_MAX_CHUNKS];
     size_t payload_nbytes;
     size_t out_nbytes;
+    bool is_written; /* the output was handed over: the daemon writes it */
 
     /* How the reading went on behind them. */
     bool is_last;
@@ -40,17 +42,24 @@ struct container_pipe {
     bool was_last;
     bool is_too_large; /* a chunk came for which the slots are too small */
     size_t slot_out_nbytes;
-    uint64_t out_end; /* the last chunk's */
-    uint64_t start;   /* of the range */
-    uint64_t end;     /* UINT64_MAX: of the output */
-    bool is_direct;   /* of chunks that are partly in the range, only lines are read */
+    struct wharf_cli_handover files;
+    uint64_t out_begin; /* where this input's output begins */
+    uint64_t out_end;   /* the last chunk's */
+    uint64_t start;     /* of the range */
+    uint64_t end;       /* UINT64_MAX: of the output */
+    bool is_direct;     /* of chunks that are partly in the range, only lines are read */
     uint64_t n_direct;
     int status;
 };
 
+/* Of an input that was handed over no more than headers and paddings. */
 static int64_t read_input(void *context, uint64_t offset, void *buf, size_t nbytes)
 {
-    return wharf_cli_input_read_at(context, offset, buf, nbytes);
+    struct container_pipe *pipe = context;
+
+    if (wharf_cli_handover_is_on(&pipe->files))
+        return wharf_cli_handover_read(&pipe->files, offset, buf, nbytes);
+    return wharf_cli_input_read_at(pipe->task->input, offset, buf, nbytes);
 }
 
 /* ---- reading --------------------------------------------------------------------------- */
@@ -75,20 +84,35 @@ static void end_reading(struct container_pipe *pipe, struct slot *slot, int read
         slot->fault = *fault;
 }
 
+/* Where the chunk's payload is: in the file, or in the slot, to which it is read. */
+static int place_payload(struct container_pipe *pipe, struct slot *slot,
+                         const struct wharf_container_chunk *chunk, const uint8_t **ret_payload,
+                         struct wharf_container_fault *ret_fault)
+{
+    uint8_t *payload = slot->load.in + slot->payload_nbytes;
+
+    *ret_payload = slot->load.is_in_files ? pipe->files.in + chunk->payload_offset : payload;
+    return slot->load.is_in_files
+               ? wharf_container_read_padding(&pipe->source, chunk, ret_fault)
+               : wharf_container_read_payload(&pipe->source, chunk, payload, ret_fault);
+}
+
 /* Takes the chunk in pipe->item into the slot. */
 static void take_chunk(struct container_pipe *pipe, struct slot *slot)
 {
     const struct wharf_container_chunk *chunk = &pipe->item.chunk;
-    uint8_t *payload = slot->load.in + slot->payload_nbytes;
+    uint8_t *out =
+        slot->is_written ? pipe->files.out + chunk->out_offset : slot->load.out + slot->out_nbytes;
+    const uint8_t *payload;
     struct wharf_container_fault fault;
     struct wharf_decode_job job;
-    int r = wharf_container_read_payload(&pipe->source, chunk, payload, &fault);
+    int r = place_payload(pipe, slot, chunk, &payload, &fault);
 
     if (r < 0 || fault.result != WHARF_OK) {
         end_reading(pipe, slot, r, r < 0 ? NULL : &fault);
         return;
     }
-    job = wharf_container_chunk_job(chunk, payload, slot->load.out + slot->out_nbytes);
+    job = wharf_container_chunk_job(chunk, payload, out);
     slot->chunks[slot->load.n_jobs] = *chunk;
     wharf_cli_load_add(&slot->load, &job);
     slot->payload_nbytes += chunk->payload_avail;
@@ -240,6 +264,8 @@ static bool fill(void *context, void *slot_memory)
     wharf_cli_load_clear(&slot->load);
     slot->payload_nbytes = 0;
     slot->out_nbytes = 0;
+    slot->load.is_in_files = wharf_cli_handover_is_on(&pipe->files);
+    slot->is_written = slot->load.is_in_files && pipe->files.out;
     while (!slot->is_last) {
         if (!pipe->has_item)
             read_item(pipe, slot);
@@ -302,7 +328,11 @@ static int write_chunks(struct container_pipe *pipe, const struct slot *slot)
     to = behind > pipe->end ? pipe->end : behind;
     if (from >= to)
         return WHARF_CLI_GOOD;
-    r = wharf_cli_output_write(pipe->task->output, slot->load.out + (from - first), to - from);
+    if (slot->is_written)
+        wharf_cli_output_move(pipe->task->output, to - from);
+    r = slot->is_written ? 0
+                         : wharf_cli_output_write(pipe->task->output,
+                                                  slot->load.out + (from - first), to - from);
     if (r < 0)
         return wharf_cli_task_write_error(pipe->task, r);
     wharf_cli_task_move(pipe->task, slot->in_offset, to - from);
@@ -339,12 +369,69 @@ static int tell_chunk_fault(struct container_pipe *pipe, const struct slot *slot
     return tell_fault(pipe, &fault);
 }
 
+/* ---- again through memory ------------------------------------------------------------------ */
+
+/* Whether something other than data is wrong with a slot in files. */
+static bool has_failed_in_files(const struct slot *slot)
+{
+    return slot->load.is_in_files && slot->load.n_good < slot->load.n_jobs &&
+           !wharf_cli_is_verdict(slot->load.outcome.result);
+}
+
+static int64_t read_again(void *context, uint64_t offset, void *buf, size_t nbytes)
+{
+    const struct container_pipe *pipe = context;
+
+    return wharf_cli_handover_read(&pipe->files, offset, buf, nbytes);
+}
+
+/* Reads the payloads of the slot's n chunks, which there was room for, up to one that cannot be
+ * read any more: that is told in the place of what came behind. */
+static void take_again(struct container_pipe *pipe, struct slot *slot, unsigned n)
+{
+    const struct wharf_container_source source = {read_again, pipe, pipe->source.nbytes};
+
+    slot->payload_nbytes = slot->out_nbytes = 0;
+    for (unsigned i = 0; i < n; i++) {
+        const struct wharf_container_chunk *chunk = &slot->chunks[i];
+        uint8_t *payload = slot->load.in + slot->payload_nbytes;
+        struct wharf_container_fault fault = {.result = WHARF_OK};
+        int r = wharf_container_read_payload(&source, chunk, payload, &fault);
+        if (r < 0 || fault.result != WHARF_OK) {
+            slot->is_last = true;
+            slot->read_error = r;
+            slot->fault = fault;
+            return;
+        }
+        struct wharf_decode_job job =
+            wharf_container_chunk_job(chunk, payload, slot->load.out + slot->out_nbytes);
+        wharf_cli_load_add(&slot->load, &job);
+        slot->payload_nbytes += chunk->payload_avail;
+        slot->out_nbytes += chunk->raw_nbytes;
+    }
+}
+
+/* All of the slot as if the files had not been handed over. */
+static int do_again(struct container_pipe *pipe, struct slot *slot)
+{
+    unsigned n = slot->load.n_jobs;
+
+    wharf_cli_handover_stop(&pipe->files);
+    wharf_cli_load_clear(&slot->load);
+    slot->is_written = false;
+    take_again(pipe, slot, n);
+    wharf_cli_load_send(pipe->task->service, &slot->load);
+    return wharf_cli_load_await(pipe->task, &slot->load);
+}
+
 static bool drain(void *context, void *slot_memory)
 {
     struct container_pipe *pipe = context;
     struct slot *slot = slot_memory;
 
     pipe->status = wharf_cli_load_await(pipe->task, &slot->load);
+    if (pipe->status == WHARF_CLI_GOOD && has_failed_in_files(slot))
+        pipe->status = do_again(pipe, slot);
     if (pipe->status != WHARF_CLI_GOOD)
         return false;
     pipe->status = write_chunks(pipe, slot);
@@ -382,11 +469,15 @@ static int run_slots(struct container_pipe *pipe, struct slot *slots, unsigned n
     if (r < 0) {
         pipe->status = wharf_cli_loads_say_error(pipe->task, "cannot unpack", r);
     } else {
+        wharf_cli_handover_begin(&pipe->files, pipe->task,
+                                 pipe->start == 0 && pipe->end == UINT64_MAX ? pipe->out_begin
+                                                                             : UINT64_MAX);
         r = wharf_cli_pipeline_run(&stages, slots, sizeof(*slots), n_slots, n_workers);
         if (r < 0)
             pipe->status = wharf_cli_task_error(pipe->task, "cannot unpack", r);
     }
     wharf_cli_loads_deinit(pipe->task->service, slots, sizeof(*slots), n_slots);
+    wharf_cli_handover_end(&pipe->files);
     return pipe->status;
 }
 
@@ -475,7 +566,9 @@ int wharf_cli_container_pipe(struct wharf_cli_task *task, struct wharf_cli_range
 {
     struct container_pipe pipe = {
         .task = task,
-        .source = {read_input, task->input, task->input->nbytes},
+        .source = {read_input, &pipe, task->input->nbytes},
+        .files.service = task->service,
+        .out_begin = task->output->nbytes,
         .start = range.offset,
         .end = range.nbytes > UINT64_MAX - range.offset ? UINT64_MAX : range.offset + range.nbytes,
         .is_direct = range.is_direct && task->input->is_seekable,

@@ -132,6 +132,7 @@ int wharf_cli_loads_say_error(struct wharf_cli_task *task, const char *what, int
 void wharf_cli_load_clear(struct wharf_cli_load *load)
 {
     load->n_jobs = 0;
+    load->is_in_files = false;
     load->n_good = 0;
     load->n_groups = 0;
     load->n_sent = 0;
@@ -272,7 +273,8 @@ static void take_back(const struct wharf_cli_service *service,
         load->engines |= 1u << completion->engine;
     if (completion->result == WHARF_OK || bad >= load->n_good)
         return;
-    if (!wharf_cli_is_verdict(completion->result) && wharf_cli_service_may_stand_in(service)) {
+    if (!wharf_cli_is_verdict(completion->result) && !load->is_in_files &&
+        wharf_cli_service_may_stand_in(service)) {
         unsigned end = load->group_first[group + 1];
         run_jobs(service, load, first, end < load->n_good ? end : load->n_good);
         return;
@@ -312,6 +314,11 @@ int wharf_cli_load_await(struct wharf_cli_task *task, struct wharf_cli_load *loa
     if (r < 0) {
         service->is_lost = true;
         return wharf_cli_task_daemon_error(task, r, wharf_error_message());
+    }
+    if (load->error < 0 && load->is_in_files) {
+        load->n_good = 0;
+        load->outcome = (struct wharf_outcome){.result = WHARF_FILE_ERROR};
+        return WHARF_CLI_GOOD;
     }
     if (load->error < 0)
         return wharf_cli_task_daemon_error(task, load->error, load->error_text);

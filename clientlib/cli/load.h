@@ -32,6 +32,7 @@ struct wharf_cli_load {
 
     struct wharf_decode_job jobs[WHARF_CLI_LOAD_MAX_JOBS]; /* between `in` and `out`, in order */
     unsigned n_jobs;
+    bool is_in_files; /* handed over (handover.h): this process cannot run the jobs */
 
     /* What became of them: the jobs before the first bad one, and that one's outcome. */
     unsigned n_good;
@@ -86,7 +87,8 @@ void wharf_cli_load_run(const struct wharf_cli_service *service, struct wharf_cl
 void wharf_cli_load_send(const struct wharf_cli_service *service, struct wharf_cli_load *load);
 
 /* Waits until it is back.  Returns WHARF_CLI_GOOD, or the exit status after saying that the daemon
- * failed. */
+ * failed.  Of a load in files whatever is no verdict on data is an outcome, and is said by nobody.
+ */
 int wharf_cli_load_await(struct wharf_cli_task *task, struct wharf_cli_load *load);
 
 #endif

@@ -75,6 +75,13 @@ void wharf_cli_output_keep(struct wharf_cli_output *output, uint64_t offset, uin
 /* Of what stands before the range nbytes are not written, but passed over. */
 void wharf_cli_output_pass(struct wharf_cli_output *output, uint64_t nbytes);
 
+/* nbytes more of a file stand there already, behind what was written: another process wrote them.
+ */
+static inline void wharf_cli_output_move(struct wharf_cli_output *output, uint64_t nbytes)
+{
+    output->nbytes += nbytes;
+}
+
 /* How much was given to be written so far: where the next byte stands. */
 static inline uint64_t wharf_cli_output_position(const struct wharf_cli_output *output)
 {
