@@ -237,7 +237,7 @@ $(BUILD)/obj/%.pb-c.c.o: $(BUILD)/gen/%.pb-c.c $(BUILD)/flags
 
 # Device decoders: for each form of them, which FORM:LIST names, the codecs CODEC whose folder has a
 # CODEC_FORM.cuh, as includes and as WHARF_LIST_CODEC_LIST(X).
-device_forms := decode:DEVICE quick:QUICK serial:SERIAL block:BLOCK indexed:INDEXED part:PART
+device_forms := decode:DEVICE quick:QUICK serial:SERIAL block:BLOCK crew:CREW indexed:INDEXED part:PART
 codecs_with   = $(foreach c,$(notdir $(wildcard kernels/*)),$(if $(wildcard kernels/$(c)/$(c)_$(1).cuh),$(c)))
 $(device_codecs_h): FORCE
 	@mkdir -p $(@D)

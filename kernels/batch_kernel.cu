@@ -2,7 +2,8 @@
 /*
  * batch_kernel.cu: batches on a GPU: one kernel for each decoder, and their launch.
  *
- * A block has warps with a chunk each (batch_kernel), or one chunk for all (block_kernel).  What a
+ * A block has warps with a chunk each (batch_kernel), and perhaps one more that helps them
+ * (crew_kernel), or one chunk for all (block_kernel).  What a
  * warp does is batch_warp.cuh; here are the shapes of the kernels, asked of the GPU once.  No block
  * waits for another, so it does not matter how many run at once.
  *
@@ -50,6 +51,17 @@ __global__ void __launch_bounds__(Codec::WARPS * 32, Codec::BLOCKS_PER_SM)
     auto &s = *reinterpret_cast<typename Codec::shared *>(s_memory);
     run_batch_block<Codec>(s, batch, control, blockIdx.x, gridDim.x, threadIdx.x / 32,
                            scratch + blockIdx.x * round_up(Codec::SCRATCH_NBYTES, 256));
+}
+
+/* Warps with a chunk each, and one that helps them. */
+template <typename Codec>
+__global__ void __launch_bounds__((Codec::WORKERS + 1) * 32, Codec::BLOCKS_PER_SM)
+    crew_kernel(wharf_device_batch batch, batch_control *control, uint8_t *scratch)
+{
+    extern __shared__ __align__(128) uint8_t s_memory[];
+    auto &s = *reinterpret_cast<typename Codec::all_shared *>(s_memory);
+    run_batch_crew<Codec>(s, batch, control, blockIdx.x, gridDim.x, threadIdx.x / 32, scratch,
+                          round_up(Codec::SCRATCH_NBYTES, 256));
 }
 
 constexpr unsigned GATHER_THREADS = 256;
@@ -104,10 +116,26 @@ kernel_row block_row_of(uint32_t codec)
             0};
 }
 
+template <typename Codec>
+kernel_row crew_row_of(uint32_t codec)
+{
+    static_assert(sizeof(typename Codec::all_shared) <=
+                  Codec::WORKERS * round_up(sizeof(typename Codec::shared), 128));
+    return {codec,
+            reinterpret_cast<const void *>(crew_kernel<Codec>),
+            Codec::WORKERS + 1,
+            Codec::WORKERS,
+            round_up(sizeof(typename Codec::shared), 128),
+            round_up(Codec::SCRATCH_NBYTES, 256),
+            0,
+            0};
+}
+
 #define X(ID, name) 1 +
 #define X_SERIAL(ID, name) 3 +
-constexpr unsigned N_KERNELS = WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(X_SERIAL)
-    WHARF_BLOCK_CODEC_LIST(X) WHARF_INDEXED_CODEC_LIST(X) WHARF_QUICK_CODEC_LIST(X) 1;
+constexpr unsigned N_KERNELS =
+    WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(X_SERIAL) WHARF_BLOCK_CODEC_LIST(X)
+        WHARF_CREW_CODEC_LIST(X) WHARF_INDEXED_CODEC_LIST(X) WHARF_QUICK_CODEC_LIST(X) 1;
 #undef X_SERIAL
 #undef X
 
@@ -161,14 +189,16 @@ static int fit_kernels(wharf_cuda_decoder *decoder)
                                                       WHARF_CODEC_##ID),                           \
         block_row_of<name##_prefetch_codec>(WHARF_DEVICE_SERIAL_PREFETCH | WHARF_CODEC_##ID),
 #define X_BLOCK(ID, name) block_row_of<name##_block_codec>(WHARF_DEVICE_BLOCK | WHARF_CODEC_##ID),
+#define X_CREW(ID, name) crew_row_of<name##_crew_codec>(WHARF_DEVICE_CREW | WHARF_CODEC_##ID),
 #define X_INDEXED(ID, name) row_of<name##_indexed_codec>(WHARF_DEVICE_INDEXED | WHARF_CODEC_##ID),
 #define X_QUICK(ID, name) row_of<name##_quick_codec>(WHARF_DEVICE_QUICK | WHARF_CODEC_##ID),
     const kernel_row rows[] = {
         WHARF_DEVICE_CODEC_LIST(X) WHARF_SERIAL_CODEC_LIST(X_SERIAL) WHARF_BLOCK_CODEC_LIST(X_BLOCK)
-            WHARF_INDEXED_CODEC_LIST(X_INDEXED) WHARF_QUICK_CODEC_LIST(X_QUICK)
-                row_of<any_codec>(WHARF_DEVICE_ANY_CODEC)};
+            WHARF_CREW_CODEC_LIST(X_CREW) WHARF_INDEXED_CODEC_LIST(X_INDEXED)
+                WHARF_QUICK_CODEC_LIST(X_QUICK) row_of<any_codec>(WHARF_DEVICE_ANY_CODEC)};
 #undef X_QUICK
 #undef X_INDEXED
+#undef X_CREW
 #undef X_BLOCK
 #undef X_SERIAL
 #undef X
@@ -335,7 +365,8 @@ uint32_t wharf_cuda_choose_kernel(const struct wharf_cuda_decoder *decoder, uint
 {
     const kernel_row *row = find_kernel(decoder, WHARF_DEVICE_BLOCK | codec);
     bool few = row && n_chunks <= (size_t)row->most_chunks * row->blocks_per_sm * decoder->n_sms;
-    return few ? row->codec : codec;
+    const kernel_row *crew = find_kernel(decoder, WHARF_DEVICE_CREW | codec);
+    return few ? row->codec : crew ? crew->codec : codec;
 }
 
 int wharf_cuda_get_kernel_info(const struct wharf_cuda_decoder *decoder, uint32_t codec,

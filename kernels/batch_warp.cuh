@@ -128,6 +128,28 @@ WHARF_DEVICE void run_batch_block(typename Codec::shared &s, const wharf_device_
     Codec::end(s);
 }
 
+/* For all warps of block number `block` of n_blocks, of which each but the last takes one chunk
+ * after the other, and the last one helps them; warp is the warp's number in its block.  Scratch is
+ * that of all workers, scratch_nbytes for each. */
+template <typename Codec>
+WHARF_DEVICE void run_batch_crew(typename Codec::all_shared &s, const wharf_device_batch &batch,
+                                 batch_control *control, uint32_t block, uint32_t n_blocks,
+                                 unsigned warp, uint8_t *scratch, size_t scratch_nbytes)
+{
+    warp = uniform(warp);
+    Codec::begin(s, warp);
+    if (warp == Codec::WORKERS) {
+        Codec::help(s);
+        return;
+    }
+    /* The first chunks go to the first warps of all blocks, so that few chunks spread over all
+     * multiprocessors. */
+    uint32_t number = warp * n_blocks + block;
+    run_batch_warp<Codec>(s.workers[warp], batch, control, number, n_blocks * Codec::WORKERS,
+                          scratch + number * scratch_nbytes);
+    Codec::end(s.workers[warp]);
+}
+
 } // namespace wharf
 
 #endif

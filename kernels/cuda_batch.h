@@ -72,7 +72,8 @@ int wharf_cuda_encode_lines(const struct wharf_cuda_decoder *decoder,
 
 /*
  * What to give as a batch's codec for n_chunks chunks of `codec` so that they are decoded soonest:
- * WHARF_DEVICE_BLOCK | codec for few of a codec that has such a kernel, or else `codec`.
+ * WHARF_DEVICE_BLOCK | codec for few of a codec that has such a kernel, WHARF_DEVICE_CREW | codec
+ * for any of one that has that, or else `codec`.
  */
 uint32_t wharf_cuda_choose_kernel(const struct wharf_cuda_decoder *decoder, uint32_t codec,
                                   size_t n_chunks);

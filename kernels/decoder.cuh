@@ -43,6 +43,22 @@
  *                                 collective.  False if it leaves the chunk to name_decode.  It has
  *                                 no scratch.
  *
+ * And it may have one for a crew, kernels/name/name_crew.cuh, in which one warp of a block helps
+ * the others, its workers, with a chunk each:
+ *
+ *   struct name_crew_shared       its shared memory, one for a block, and in it
+ *   struct name_crew_worker       workers[NAME_CREW_WORKERS], one for each
+ *   constexpr unsigned NAME_CREW_WORKERS, NAME_CREW_BLOCKS_PER_SM
+ *   WHARF_DEVICE void name_crew_begin(name_crew_shared &s, unsigned warp)
+ *                                 for all warps, before anything else.  Synchronises the block.
+ *   WHARF_DEVICE verdict name_crew_decode(name_crew_worker &s, const chunk_job &job)
+ *                                 collective, for a worker, as name_decode.
+ *   WHARF_DEVICE void name_crew_end(name_crew_worker &s)
+ *                                 collective, for a worker, behind its last chunk
+ *   WHARF_DEVICE void name_crew_help(name_crew_shared &s)
+ *                                 collective, for the warp behind the workers: returns when all
+ *                                 have ended.
+ *
  * A decoder knows neither batches nor blocks nor which warp it is.  Its input is hostile: it
  * stays inside job.in, job.out, its shared memory and its scratch whatever the bytes are, with
  * bounds that it keeps in registers, and it ends after a number of steps that is linear in

@@ -54,8 +54,9 @@ struct wharf_device_batch {
      * _PREFETCH through shared memory that another warp fills.
      * WHARF_DEVICE_BLOCK | codec, for codecs that have it: all warps of a block decode a chunk
      * together, which is faster when there are few.
-     * WHARF_DEVICE_INDEXED | codec, for codecs that have it: faster for registered models of 16-bit
-     * symbols or of several distributions. */
+     * WHARF_DEVICE_CREW | codec, for codecs that have it: a warp for each chunk as well, and one
+     * more in a block that helps them all. WHARF_DEVICE_INDEXED | codec, for codecs that have it:
+     * faster for registered models of 16-bit symbols or of several distributions. */
     uint32_t codec;
 };
 #define WHARF_DEVICE_ANY_CODEC 0xffffffffu
@@ -69,6 +70,7 @@ struct wharf_device_batch {
 #define WHARF_DEVICE_SERIAL_REGISTERS 0xc0000000u
 #define WHARF_DEVICE_SERIAL_PREFETCH 0xa0000000u
 #define WHARF_DEVICE_BLOCK 0x40000000u
+#define WHARF_DEVICE_CREW 0x60000000u
 #define WHARF_DEVICE_INDEXED 0x20000000u
 /* The bits of a batch's codec that are not the codec's number. */
 #define WHARF_DEVICE_KERNEL_BITS 0xf8000000u

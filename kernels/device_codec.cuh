@@ -153,6 +153,30 @@ WHARF_INDEXED_CODEC_LIST(X)
 WHARF_BLOCK_CODEC_LIST(X)
 #undef X
 
+/* A warp for each chunk, and one more in a block that helps them all. */
+#define X(ID, name)                                                                                \
+    struct name##_crew_codec {                                                                     \
+        using shared = name##_crew_worker; /* one for each worker, in all_shared.workers */        \
+        using all_shared = name##_crew_shared;                                                     \
+        static constexpr size_t SCRATCH_NBYTES = ID##_SCRATCH_NBYTES;                              \
+        static constexpr unsigned WORKERS = ID##_CREW_WORKERS;                                     \
+        static constexpr unsigned BLOCKS_PER_SM = ID##_CREW_BLOCKS_PER_SM;                         \
+        static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job) \
+        {                                                                                          \
+            if (codec != WHARF_CODEC_##ID)                                                         \
+                return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);                      \
+            return name##_crew_decode(s, job);                                                     \
+        }                                                                                          \
+        static WHARF_DEVICE_MEMBER void begin(all_shared &s, unsigned warp)                        \
+        {                                                                                          \
+            name##_crew_begin(s, warp);                                                            \
+        }                                                                                          \
+        static WHARF_DEVICE_MEMBER void help(all_shared &s) { name##_crew_help(s); }               \
+        static WHARF_DEVICE_MEMBER void end(shared &s) { name##_crew_end(s); }                     \
+    };
+WHARF_CREW_CODEC_LIST(X)
+#undef X
+
 /* The input of serial decoders: WHARF_DEVICE_SERIAL, WHARF_DEVICE_SERIAL_REGISTERS. */
 using serial_ring = input_stream<512>;
 using serial_registers = input_registers;

@@ -81,9 +81,10 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   barrier_try(b, parity) collective.  Whether the last phase of that parity has ended, and not
  *                          the other parity's before it; may wait a little for it.  Of a new
  *                          barrier the phase of parity 1 has ended.
- *   copy_ahead(to, from, nbytes, b)  collective.  Copies from global memory that is constant while
- *                          the kernel runs to shared memory, both aligned to 16 bytes, a multiple
- *                          of 16 many and the same in all lanes, and arrives at b when they are
+ *   barrier_try_own(b, parity) collective.  The same for a barrier of each lane's own, NULL for
+ * none, of which the answer is false; does not wait. copy_ahead(to, from, nbytes, b)  collective.
+ * Copies from global memory that is constant while the kernel runs to shared memory, both aligned
+ * to 16 bytes, a multiple of 16 many and the same in all lanes, and arrives at b when they are
  *                          there.  Nobody touches them before.
  *
  * Exchange; T is a 32-bit or 64-bit integer

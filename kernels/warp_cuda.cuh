@@ -176,6 +176,22 @@ WHARF_DEVICE bool barrier_try(shared_barrier *b, uint32_t parity, call_site = {}
     return __all_sync(0xffffffffu, done != 0);
 }
 
+WHARF_DEVICE bool barrier_try_own(shared_barrier *b, uint32_t parity, call_site = {})
+{
+    uint32_t done = 0;
+    if (b)
+        asm volatile("{\n"
+                     "  .reg .pred p;\n"
+                     "  mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
+                     "  selp.u32 %0, 1, 0, p;\n"
+                     "}"
+                     : "=r"(done)
+                     : "r"(barrier_address(b)), "r"(parity)
+                     : "memory");
+    __syncwarp();
+    return done != 0;
+}
+
 /* The bytes that the barrier expects are those of the copy: one number. */
 WHARF_DEVICE void copy_ahead(void *to, const void *from, uint32_t nbytes, shared_barrier *b,
                              call_site = {})

@@ -280,16 +280,20 @@ static uint32_t kernel_of(const struct wharf_cuda *cuda, const struct wharf_cuda
                         : wharf_cuda_choose_kernel(cuda->decoder, batch->codec, batch->n_chunks);
 }
 
-/* Of the kernel for few chunks or for many: what n chunks take is never more than what n + 1 do. */
+/* Of the kernel of those that may be chosen that takes most: what n chunks take is never more than
+ * what n + 1 do. */
 static size_t scratch_of(const struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch)
 {
     uint32_t n_chunks = (uint32_t)batch->n_chunks, codec = batch->codec;
     bool has_model = batch->model != NULL;
-    size_t many = wharf_cuda_scratch_nbytes(cuda->decoder, codec, n_chunks, has_model);
-    size_t few =
-        wharf_cuda_scratch_nbytes(cuda->decoder, WHARF_DEVICE_BLOCK | codec, n_chunks, has_model);
+    const uint32_t kernels[] = {codec, WHARF_DEVICE_BLOCK | codec, WHARF_DEVICE_CREW | codec};
+    size_t most = 0;
 
-    return many > few ? many : few;
+    for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
+        size_t nbytes = wharf_cuda_scratch_nbytes(cuda->decoder, kernels[i], n_chunks, has_model);
+        most = nbytes > most ? nbytes : most;
+    }
+    return most;
 }
 
 static int take_batch(const struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch,

@@ -359,6 +359,29 @@ WHARF_NO_ASAN bool try_barrier(call_site at, barrier &b, uint32_t parity)
     return false;
 }
 
+WHARF_NO_ASAN bool try_own_barrier(call_site at, barrier *b, uint32_t parity)
+{
+    warp &w = *self;
+    unsigned id = w.current;
+    bool has_ended = b && b->parity != parity;
+    const meeting &m = meet("barrier_try_own", at, has_ended);
+    if (id == w.order[0]) {
+        w.has_ended_phase = false;
+        for (unsigned i = 0; i < LANES; i++)
+            w.has_ended_phase |= m.given[i];
+        if (w.has_ended_phase)
+            block_since = ++memory_time;
+    }
+    if (w.has_ended_phase)
+        return has_ended;
+    w.polls = true;
+    if (++w.n_arrived < LANES)
+        switch_to_lane(w, id, w.order[w.n_arrived]);
+    else
+        switch_to(w.lanes[id], w.home);
+    return false;
+}
+
 /* Until it ends there is nothing to be read. */
 void copy_later(call_site at, void *to, const void *from, uint32_t nbytes, barrier &b)
 {

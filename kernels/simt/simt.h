@@ -113,6 +113,7 @@ struct barrier {
 };
 void arrive(barrier &b);
 bool try_barrier(call_site at, barrier &b, uint32_t parity);
+bool try_own_barrier(call_site at, barrier *b, uint32_t parity);
 void copy_later(call_site at, void *to, const void *from, uint32_t nbytes, barrier &b);
 
 /*

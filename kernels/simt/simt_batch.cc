@@ -77,6 +77,25 @@ int run_blocks(const wharf_device_batch &batch, const simt::options &options, ui
     return 0;
 }
 
+template <typename Codec>
+int run_crew(const wharf_device_batch &batch, const simt::options &options, uint64_t *ret_n_steps)
+{
+    constexpr size_t N =
+        (Codec::SCRATCH_NBYTES + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
+    uint8_t *scratch = new_scratch(Codec::WORKERS * N, options.seed);
+    if (!scratch)
+        return -ENOMEM;
+    batch_control control = {0, 0};
+    uint64_t n_steps = simt::run_block<typename Codec::all_shared>(
+        options, Codec::WORKERS + 1, [&](typename Codec::all_shared &s, unsigned warp) {
+            run_batch_crew<Codec>(s, batch, &control, 0, 1, warp, scratch, N);
+        });
+    free(scratch);
+    if (ret_n_steps)
+        *ret_n_steps = n_steps;
+    return 0;
+}
+
 } // namespace
 } // namespace wharf
 
@@ -94,6 +113,9 @@ int wharf_simt_can_decode(uint32_t codec)
 #undef X
 #define X(ID, name) case WHARF_DEVICE_BLOCK | WHARF_CODEC_##ID:
         WHARF_BLOCK_CODEC_LIST(X)
+#undef X
+#define X(ID, name) case WHARF_DEVICE_CREW | WHARF_CODEC_##ID:
+        WHARF_CREW_CODEC_LIST(X)
 #undef X
 #define X(ID, name) case WHARF_DEVICE_INDEXED | WHARF_CODEC_##ID:
         WHARF_INDEXED_CODEC_LIST(X)
@@ -139,6 +161,11 @@ int wharf_simt_decode_batch(const struct wharf_device_batch *batch, enum wharf_s
     case WHARF_DEVICE_BLOCK | WHARF_CODEC_##ID:                                                    \
         return wharf::run_blocks<wharf::name##_block_codec>(*batch, options, ret_n_steps);
         WHARF_BLOCK_CODEC_LIST(X)
+#undef X
+#define X(ID, name)                                                                                \
+    case WHARF_DEVICE_CREW | WHARF_CODEC_##ID:                                                     \
+        return wharf::run_crew<wharf::name##_crew_codec>(*batch, options, ret_n_steps);
+        WHARF_CREW_CODEC_LIST(X)
 #undef X
 #define X(ID, name)                                                                                \
     case WHARF_DEVICE_INDEXED | WHARF_CODEC_##ID:                                                  \

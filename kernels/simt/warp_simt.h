@@ -79,6 +79,11 @@ inline bool barrier_try(shared_barrier *b, uint32_t parity, call_site at = {})
     return simt::try_barrier(at, b->state, parity);
 }
 
+inline bool barrier_try_own(shared_barrier *b, uint32_t parity, call_site at = {})
+{
+    return simt::try_own_barrier(at, b ? &b->state : nullptr, parity);
+}
+
 inline void copy_ahead(void *to, const void *from, uint32_t nbytes, shared_barrier *b,
                        call_site at = {})
 {

@@ -277,7 +277,7 @@ WHARF_DEVICE table_place take_table(state &st, unsigned k, uint32_t mode, uint32
         d.log = uniform(load(&st.keep->log[k]));
         restore_counts(s, st.keep->counts[k]);
     } else if (mode == MODE_ONE) {
-        uint32_t symbol = uniform(window_bits(s, 8 * (at - 16 * quad)) & 0xff);
+        uint32_t symbol = uniform(window_bits(s.window, 8 * (at - 16 * quad)) & 0xff);
         if (at >= end || symbol >= n_symbols_of(k))
             return bad;
         put_one_symbol(s, symbol);
@@ -316,7 +316,7 @@ WHARF_DEVICE failure begin_sequences(state &st, sequences &q, uint32_t at, uint3
         return {WHARF_REASON_ZSTD_SEQUENCES_HEADER, st.at};
     at++;
     uint32_t quad = at >> 4;
-    load_window(st, quad);
+    load_window(st.source, st.s().window, quad);
     WHARF_NO_UNROLL
     for (unsigned turn = 0; turn < 3; turn++) {
         unsigned k = kind_of_turn(turn);
@@ -333,18 +333,20 @@ WHARF_DEVICE failure begin_sequences(state &st, sequences &q, uint32_t at, uint3
         return {WHARF_REASON_ZSTD_SEQUENCES, at};
     q.begin_bit = uniform(bits.begin);
     q.at = uniform(bits.top);
-    uint32_t base = 128 * window_quad(q.at);
-    load_window(st, base >> 7);
+    uint32_t base = 128 * window_quad<WINDOW_NWORDS>(q.at);
+    const bit_window &window = st.s().window;
+    load_window(st.source, st.s().window, base >> 7);
     WHARF_UNROLL
     for (unsigned turn = 0; turn < 3; turn++) {
-        q.index[kind_of_turn(turn)] = uniform(window_bits_below(st.s(), q.at - base, logs[turn]));
+        q.index[kind_of_turn(turn)] = uniform(window_bits_below(window, q.at - base, logs[turn]));
         q.at -= logs[turn];
     }
     return {WHARF_REASON_NONE, at};
 }
 
 /* collective.  The sequences section at st.at, to byte `end`. */
-WHARF_DEVICE failure take_sequences_section(state &st, sequences &q, uint32_t end)
+template <typename Notes>
+WHARF_DEVICE failure take_sequences_section(state &st, sequences &q, uint32_t end, Notes &notes)
 {
     uint32_t head = load_bytes(st.source, st.at), left = end - st.at;
     uint32_t first = head & 0xff;
@@ -359,19 +361,20 @@ WHARF_DEVICE failure take_sequences_section(state &st, sequences &q, uint32_t en
     failure f = begin_sequences(st, q, st.at + nbytes, end);
     if (f.reason != WHARF_REASON_NONE)
         return f;
-    uint32_t reason = take_sequences(st, q);
+    uint32_t reason = take_sequences(st, q, notes);
     return fail_room(st, reason, f.at);
 }
 
 /* collective.  A compressed block at st.at, to byte `end`. */
-WHARF_DEVICE failure take_block(state &st, uint32_t end)
+template <typename Notes>
+WHARF_DEVICE failure take_block(state &st, uint32_t end, Notes &notes)
 {
     sequences q = {};
     failure f = take_literals(st, q, end);
     if (f.reason != WHARF_REASON_NONE)
         return f;
     syncwarp(); /* the literals are there, and their tree is not wanted any more */
-    f = take_sequences_section(st, q, end);
+    f = take_sequences_section(st, q, end, notes);
     if (f.reason != WHARF_REASON_NONE)
         return f;
     put_literals(st, q, q.end - (st.n_out + q.room));

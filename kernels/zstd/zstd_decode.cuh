@@ -132,7 +132,8 @@ WHARF_DEVICE failure fill_block(state &st, uint32_t type, uint32_t nbytes, uint3
 }
 
 /* collective.  A block at st.at, which goes on behind it; sets is_last. */
-WHARF_DEVICE failure next_block(state &st, bool &is_last)
+template <typename Notes>
+WHARF_DEVICE failure next_block(state &st, bool &is_last, Notes &notes)
 {
     uint32_t at = st.at, left = bytes_left(st);
     if (left < WHARF_ZSTD_BLOCK_HEADER_NBYTES)
@@ -148,7 +149,7 @@ WHARF_DEVICE failure next_block(state &st, bool &is_last)
     st.at += WHARF_ZSTD_BLOCK_HEADER_NBYTES;
     failure f;
     if (type == 2 && size > 0)
-        f = take_block(st, st.at + size);
+        f = take_block(st, st.at + size, notes);
     else
         f = fill_block(st, type == 1, size, at);
     if (f.reason == WHARF_REASON_NONE && st.has_checksum)
@@ -172,7 +173,8 @@ WHARF_DEVICE failure end_frame(state &st)
 }
 
 /* collective.  A frame at st.at. */
-WHARF_DEVICE failure next_frame(state &st)
+template <typename Notes>
+WHARF_DEVICE failure next_frame(state &st, Notes &notes)
 {
     uint32_t left = bytes_left(st);
     uint32_t magic = load_bytes(st.source, st.at);
@@ -189,7 +191,7 @@ WHARF_DEVICE failure next_frame(state &st)
             return {WHARF_REASON_STEP_BUDGET, st.at};
         if (is_stopped(st.s().stop))
             return {STOPPED, st.at};
-        failure f = next_block(st, is_last);
+        failure f = next_block(st, is_last, notes);
         f.reason = uniform(f.reason);
         if (f.reason != WHARF_REASON_NONE)
             return f;
@@ -231,15 +233,29 @@ WHARF_DEVICE void begin(state &st, shared &s, const chunk_job &job)
     st.steps.init(job);
     for (unsigned i = lane_id(); i < sizeof(s.bases) / sizeof(s.bases[0]); i += WARP_LANES)
         store(&s.bases[i], load(&LENGTH_BASES[i]));
-    if (lane_id() < 4) {
-        store(&s.before[lane_id()], 0u);
-        store(&s.window[WINDOW_NWORDS + lane_id()], 0u);
-    }
+    init_window(s.window);
     if (lane_id() == 0) {
         store(&s.stop.at, job.stop.at);
         store(&s.stop.value, job.stop.value);
     }
     syncwarp();
+}
+
+/* collective.  All frames of a chunk. */
+template <typename Notes>
+WHARF_DEVICE verdict decode(shared &s, const chunk_job &job, Notes &notes)
+{
+    state st;
+    begin(st, s, job);
+    failure f;
+    do
+        f = next_frame(st, notes);
+    while (f.reason == WHARF_REASON_NONE && st.at < st.source.end);
+    if (f.reason == STOPPED)
+        return stopped();
+    if (f.reason != WHARF_REASON_NONE)
+        return bad(result_of(f.reason), f.reason, 8 * (f.at - st.source.begin));
+    return good(st.at - st.source.begin, st.n_out);
 }
 
 } // namespace zstd
@@ -252,17 +268,8 @@ static_assert(sizeof(zstd_shared) <= 7040);
 /* collective. */
 WHARF_DEVICE verdict zstd_decode(zstd_shared &s, const chunk_job &job)
 {
-    zstd::state st;
-    zstd::begin(st, s, job);
-    zstd::failure f;
-    do
-        f = zstd::next_frame(st);
-    while (f.reason == WHARF_REASON_NONE && st.at < st.source.end);
-    if (f.reason == zstd::STOPPED)
-        return stopped();
-    if (f.reason != WHARF_REASON_NONE)
-        return bad(zstd::result_of(f.reason), f.reason, 8 * (f.at - st.source.begin));
-    return good(st.at - st.source.begin, st.n_out);
+    zstd::own_notes notes;
+    return zstd::decode(s, job, notes);
 }
 
 } // namespace wharf

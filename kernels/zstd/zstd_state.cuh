@@ -63,16 +63,28 @@ struct tree_memory {
     uint16_t starts[16], firsts[16], n_of[16];
 };
 
+/* A window of the input, N words (a power of two) from word WINDOW_FIRST on; the words around are
+ * 0. */
+constexpr unsigned WINDOW_FIRST = 4;
+template <unsigned N>
+struct alignas(16) bits_of {
+    uint32_t words[WINDOW_FIRST + N + 4];
+};
 constexpr unsigned WINDOW_NWORDS = 128;
-constexpr uint32_t WINDOW_NBITS = 32 * WINDOW_NWORDS;
+using bit_window = bits_of<WINDOW_NWORDS>;
+
+/* What is noted of a batch of sequences.  Of each: its three cells and where its bits begin. Behind
+ * the last: the three states and where the bits of the next one begin. */
+struct alignas(16) batch_notes {
+    u32x4 records[WARP_LANES + 1];
+};
 
 /* Shared memory of one warp. */
 struct alignas(16) shared {
-    uint32_t before[4], window[WINDOW_NWORDS + 4]; /* of the input; the words around are 0 */
-    /* A sequence's three cells and where its bits begin; or ranks, while a table is made. */
+    bit_window window;
     union {
-        u32x4 records[WARP_LANES];
-        uint8_t ranks[1 << WHARF_ZSTD_LITERAL_LENGTH_LOG];
+        batch_notes notes;
+        uint8_t ranks[1 << WHARF_ZSTD_LITERAL_LENGTH_LOG]; /* while a table is made */
     };
     union {
         uint32_t cells[N_CELLS];
@@ -125,27 +137,40 @@ struct failure {
     uint32_t at;
 };
 
+/* collective.  What a new window has around its words. */
+template <unsigned N>
+WHARF_DEVICE void init_window(bits_of<N> &w)
+{
+    if (lane_id() < 4) {
+        store(&w.words[lane_id()], 0u);
+        store(&w.words[WINDOW_FIRST + N + lane_id()], 0u);
+    }
+    syncwarp();
+}
+
 /* collective.  512 bytes of input, from a multiple of 16 on; outside the input they are 0.
  * Synchronises before and after. */
-WHARF_DEVICE void load_window(const state &st, uint32_t quad)
+WHARF_DEVICE void load_window(const input_source &source, bit_window &w, uint32_t quad)
 {
-    u32x4 v = st.source.load_quad(quad + lane_id());
+    u32x4 v = source.load_quad(quad + lane_id());
     syncwarp();
-    store(reinterpret_cast<u32x4 *>(st.s().window) + lane_id(), v);
+    store(reinterpret_cast<u32x4 *>(&w.words[WINDOW_FIRST]) + lane_id(), v);
     syncwarp();
 }
 
 /* One lane.  32 bits from bit p of the window on.  Of what is not in it something. */
-WHARF_DEVICE uint32_t window_bits(const shared &s, uint32_t p)
+template <unsigned N>
+WHARF_DEVICE uint32_t window_bits(const bits_of<N> &window, uint32_t p)
 {
-    const uint32_t *w = &s.window[p >> 5 & (WINDOW_NWORDS - 1)];
+    const uint32_t *w = &window.words[WINDOW_FIRST + (p >> 5 & (N - 1))];
     return funnel_right(load(w), load(w + 1), p);
 }
 
 /* One lane.  n bits, 0 to 31, which end in front of bit p. */
-WHARF_DEVICE uint32_t window_bits_below(const shared &s, uint32_t p, uint32_t n)
+template <unsigned N>
+WHARF_DEVICE uint32_t window_bits_below(const bits_of<N> &window, uint32_t p, uint32_t n)
 {
-    return window_bits(s, p - n) & ((1u << n) - 1);
+    return window_bits(window, p - n) & ((1u << n) - 1);
 }
 
 /* collective, with the same `at` in all lanes.  Four bytes of input; outside the input they are 0.

@@ -23,9 +23,11 @@ namespace zstd
 
 /* What the lanes go in front of their ranges, about. */
 constexpr uint32_t APPROACH_NBITS = 256;
-/* Literals between two looks at where a lane is, and their bits at most. */
-constexpr unsigned TURN_LITERALS = 4;
+/* Literals between two looks at where a lane is, and their bits at most: half of them are taken off
+ * 64 bits. */
+constexpr unsigned TURN_LITERALS = 8; /* put_down() stores as many at once */
 constexpr uint32_t TURN_NBITS = TURN_LITERALS * QUICK_TREE_LOG;
+static_assert(TURN_NBITS / 2 <= 64 && TURN_NBITS <= 128);
 
 /* A stream: bits from `top` down to `begin`, and the place of its literals in the output. */
 struct stream {
@@ -64,49 +66,76 @@ WHARF_DEVICE uint64_t load_piece(const input_source &source, int32_t i)
     return load_edge(source, i);
 }
 
-/* A lane's own reader, downwards.  Three pieces are there or on their way. */
+/*
+ * A lane's own reader, downwards.  Three pieces are there.  The two below them are loaded where a
+ * turn begins, in all lanes, and wanted where it ends: what lanes wait for is then on its way for
+ * long, whichever of them goes on to another piece.
+ */
 struct reader {
     uint32_t at; /* bits below are the next */
     int32_t piece;
-    uint64_t high, low, pending;
+    uint64_t high, middle, low;
+    uint64_t pending[2];
 
     /* One lane.  `at` is not 0. */
     WHARF_DEVICE_MEMBER void init(const input_source &source, uint32_t from)
     {
         at = from;
-        piece = (int32_t)((at - 1) >> 6);
+        piece = (int32_t)(at - 1) >> 6;
         high = load_piece(source, piece);
-        low = load_piece(source, piece - 1);
-        pending = load_piece(source, piece - 2);
+        middle = load_piece(source, piece - 1);
+        low = load_piece(source, piece - 2);
     }
 
-    /* The next 64 bits, the first of them the highest. */
+    WHARF_DEVICE_MEMBER void begin_turn(const input_source &source)
+    {
+        pending[0] = load_piece(source, piece - 3);
+        pending[1] = load_piece(source, piece - 4);
+    }
+
+    /* 64 bits below `at`, the first of them the highest. */
     WHARF_DEVICE_MEMBER uint64_t peek() const
     {
-        uint32_t n_high = at - 64 * (uint32_t)piece; /* 1 to 64 */
-        return high << (64 - n_high) | low >> 1 >> (n_high - 1);
+        int32_t n = (int32_t)at - 64 * piece; /* -63 to 64 */
+        bool is_high = n > 0;
+        uint64_t first = is_high ? high : middle, second = is_high ? middle : low;
+        uint32_t n_first = (uint32_t)(is_high ? n : n + 64);
+        return first << (64 - n_first) | second >> 1 >> (n_first - 1);
     }
 
-    /* At most 64. */
-    WHARF_DEVICE_MEMBER void skip(const input_source &source, uint32_t n)
+    /* Behind TURN_NBITS at most. */
+    WHARF_DEVICE_MEMBER void end_turn()
     {
-        at -= n;
-        if (at <= 64 * (uint32_t)piece) {
-            piece--;
-            high = low;
-            low = pending;
-            pending = load_piece(source, piece - 2);
-        }
+        int32_t now = (int32_t)(at - 1) >> 6;
+        uint32_t n = (uint32_t)(piece - now); /* 0 to 2 */
+        high = n == 0 ? high : n == 1 ? middle : low;
+        middle = n == 0 ? middle : n == 1 ? low : pending[0];
+        low = n == 0 ? low : n == 1 ? pending[0] : pending[1];
+        piece = now;
     }
 };
 
-/* One lane.  Takes a literal off `bits`: its table entry. */
-WHARF_DEVICE uint32_t take_literal(const tree_memory &t, uint32_t log, uint64_t &bits)
-{
-    uint32_t entry = load(&t.table[(uint32_t)(bits >> 32) >> (32 - log)]);
-    bits <<= entry & 15;
-    return entry;
-}
+/* The bits that `bits`, the high and the low half of what is peeked, begin with.  One lane: takes a
+ * literal off them: its table entry, of which byte 0 is how many bits it has. */
+struct peeked {
+    uint32_t high, low;
+
+    WHARF_DEVICE_MEMBER void init(uint64_t bits)
+    {
+        high = (uint32_t)(bits >> 32);
+        low = (uint32_t)bits;
+    }
+    WHARF_DEVICE_MEMBER uint32_t look(const tree_memory &t, uint32_t log) const
+    {
+        return load(&t.table[high >> (32 - log)]);
+    }
+    /* By the low five bits of n. */
+    WHARF_DEVICE_MEMBER void skip(uint32_t n)
+    {
+        high = funnel_left(low, high, n);
+        low = funnel_left(0, low, n);
+    }
+};
 
 /* One lane.  Goes down to bit `cut` or below; how many literals that is. */
 WHARF_DEVICE uint32_t count_down(const tree_memory &t, uint32_t log, const input_source &source,
@@ -115,18 +144,34 @@ WHARF_DEVICE uint32_t count_down(const tree_memory &t, uint32_t log, const input
     uint32_t n = 0;
     WHARF_NO_UNROLL
     while (r.at > cut) {
-        uint64_t bits = r.peek();
-        uint32_t n_bits = 0;
-        if (r.at > cut + TURN_NBITS) {
-            WHARF_UNROLL
-            for (unsigned k = 0; k < TURN_LITERALS; k++)
-                n_bits += take_literal(t, log, bits) & 15;
-            n += TURN_LITERALS;
-        } else {
-            n_bits = take_literal(t, log, bits) & 15;
-            n++;
+        r.begin_turn(source);
+        bool is_whole = r.at > cut + TURN_NBITS;
+        WHARF_UNROLL
+        for (unsigned half = 0; half < 2; half++) {
+            peeked bits;
+            bits.init(r.peek());
+            uint32_t sum = 0;
+            if (is_whole) {
+                WHARF_UNROLL
+                for (unsigned k = 0; k < TURN_LITERALS / 2; k++) {
+                    uint32_t entry = bits.look(t, log);
+                    bits.skip(entry);
+                    sum += entry;
+                }
+                n += TURN_LITERALS / 2;
+            } else {
+                WHARF_UNROLL
+                for (unsigned k = 0; k < TURN_LITERALS / 2; k++) {
+                    bool is_one = r.at - (sum & 0xff) > cut;
+                    uint32_t entry = is_one ? bits.look(t, log) : 0;
+                    bits.skip(entry);
+                    sum += entry;
+                    n += is_one;
+                }
+            }
+            r.at -= sum & 0xff;
         }
-        r.skip(source, n_bits);
+        r.end_turn();
     }
     return n;
 }
@@ -135,31 +180,39 @@ WHARF_DEVICE uint32_t count_down(const tree_memory &t, uint32_t log, const input
 WHARF_DEVICE void put_down(const tree_memory &t, uint32_t log, const input_source &source,
                            reader &r, uint8_t *to, uint32_t n)
 {
-    uint32_t head = (uint32_t)(0 - reinterpret_cast<uintptr_t>(to)) & 3;
+    uint32_t wanted = 8 - ((uint32_t) reinterpret_cast<uintptr_t>(to) & 7);
     WHARF_NO_UNROLL
     while (n > 0) {
-        uint64_t bits = r.peek();
-        uint32_t n_bits = 0;
-        if (head == 0 && n >= TURN_LITERALS) {
-            uint32_t word = 0;
+        r.begin_turn(source);
+        wanted = wanted < n ? wanted : n;
+        uint32_t words[2];
+        WHARF_UNROLL
+        for (unsigned half = 0; half < 2; half++) {
+            peeked bits;
+            bits.init(r.peek());
+            uint32_t entry[4], sum = 0;
             WHARF_UNROLL
-            for (unsigned k = 0; k < TURN_LITERALS; k++) {
-                uint32_t entry = take_literal(t, log, bits);
-                n_bits += entry & 15;
-                word |= (entry >> 8) << 8 * k;
+            for (unsigned k = 0; k < 4; k++) {
+                entry[k] = 4 * half + k < wanted ? bits.look(t, log) : 0;
+                bits.skip(entry[k]);
+                sum += entry[k];
             }
-            store(reinterpret_cast<uint32_t *>(to), word);
-            to += TURN_LITERALS;
-            n -= TURN_LITERALS;
-        } else {
-            uint32_t entry = take_literal(t, log, bits);
-            n_bits = entry & 15;
-            store(to, (uint8_t)(entry >> 8));
-            to++;
-            n--;
-            head = head ? head - 1 : 0;
+            words[half] = byte_perm(byte_perm(entry[0], entry[1], 0x0051),
+                                    byte_perm(entry[2], entry[3], 0x0051), 0x5410);
+            r.at -= sum & 0xff;
         }
-        r.skip(source, n_bits);
+        if (wanted == TURN_LITERALS) {
+            store(reinterpret_cast<uint64_t *>(to), (uint64_t)words[1] << 32 | words[0]);
+        } else {
+            WHARF_UNROLL
+            for (unsigned k = 0; k < TURN_LITERALS; k++)
+                if (k < wanted)
+                    store(to + k, (uint8_t)(words[k / 4] >> 8 * (k & 3)));
+        }
+        to += wanted;
+        n -= wanted;
+        wanted = TURN_LITERALS;
+        r.end_turn();
     }
 }
 

@@ -69,7 +69,7 @@ WHARF_DEVICE uint32_t take_up_to(const shared &s, uint32_t &p, uint32_t most)
     uint32_t n = high_bit(most) + 1;
     uint32_t half = 1u << (n - 1);
     uint32_t n_short = 2 * half - 1 - most;
-    uint32_t value = window_bits(s, p) & (2 * half - 1);
+    uint32_t value = window_bits(s.window, p) & (2 * half - 1);
     uint32_t low = value & (half - 1);
     bool is_short = low < n_short;
     p += is_short ? n - 1 : n;
@@ -81,7 +81,7 @@ WHARF_DEVICE uint32_t skip_zeros(const shared &s, uint32_t &p, uint32_t symbol, 
 {
     uint32_t n_more = 3;
     while (n_more == 3 && symbol <= max_symbol) {
-        n_more = window_bits(s, p) & 3;
+        n_more = window_bits(s.window, p) & 3;
         p += 2;
         symbol += n_more;
     }
@@ -110,7 +110,7 @@ WHARF_DEVICE description read_counts(shared_ref<shared> ref, uint32_t p, uint32_
     max_symbol = uniform(max_symbol);
     max_log = uniform(max_log);
     uint32_t begin = p, symbol = 0;
-    description d = {WHARF_ZSTD_MIN_LOG + uniform(window_bits(s, p) & 15), 0, 0};
+    description d = {WHARF_ZSTD_MIN_LOG + uniform(window_bits(s.window, p) & 15), 0, 0};
     p += 4;
     if (d.log > max_log)
         return d;

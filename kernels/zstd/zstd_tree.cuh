@@ -29,7 +29,8 @@ WHARF_DEVICE uint32_t decode_weights(shared &s, uint32_t log, uint32_t begin, ui
 {
     if (p - begin < 2 * log)
         return 0;
-    uint32_t one = window_bits_below(s, p, log), other = window_bits_below(s, p - log, log);
+    uint32_t one = window_bits_below(s.window, p, log),
+             other = window_bits_below(s.window, p - log, log);
     p -= 2 * log;
     for (uint32_t i = 0; i < N_LITERALS - 2; i++) {
         uint32_t cell = uniform(load(&s.tree.cells[one]));
@@ -43,7 +44,7 @@ WHARF_DEVICE uint32_t decode_weights(shared &s, uint32_t log, uint32_t begin, ui
         if (is_over)
             return i + 2;
         one = other;
-        other = (cell >> CELL_NEXT_SHIFT) + window_bits_below(s, p, n);
+        other = (cell >> CELL_NEXT_SHIFT) + window_bits_below(s.window, p, n);
         p -= n;
     }
     return 0;
@@ -53,7 +54,7 @@ WHARF_DEVICE uint32_t decode_weights(shared &s, uint32_t log, uint32_t begin, ui
 WHARF_DEVICE uint32_t read_coded_weights(const state &st, uint32_t at, uint32_t nbytes)
 {
     shared &s = st.s();
-    load_window(st, at >> 4);
+    load_window(st.source, s.window, at >> 4);
     uint32_t p = 8 * (at & 15), end = p + 8 * nbytes;
     description d = read_counts(st.ref, p, end, N_LITERALS - 1, WHARF_ZSTD_WEIGHT_LOG);
     d = {uniform(d.log), uniform(d.n_symbols), uniform(d.nbytes)};
@@ -63,7 +64,7 @@ WHARF_DEVICE uint32_t read_coded_weights(const state &st, uint32_t at, uint32_t 
         return 0;
     make_cells(st.ref, offsetof(tree_memory, cells) / sizeof(uint32_t), WEIGHTS, d.n_symbols,
                d.log);
-    uint32_t last = uniform(window_bits_below(s, end, 8));
+    uint32_t last = uniform(window_bits_below(s.window, end, 8));
     if (last == 0)
         return 0;
     return decode_weights(s, d.log, p + 8 * d.nbytes, end - 8 + high_bit(last));

@@ -9,7 +9,7 @@
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_WRITE_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_WRITE_CUH
 
-#include "kernels/lz_write.cuh"
+#include "kernels/lz_cycle.cuh"
 #include "kernels/zstd/zstd_state.cuh"
 
 namespace wharf
@@ -106,6 +106,14 @@ WHARF_DEVICE void write_span(const batch &b, const sequence &s, uint32_t packed,
             store(to + 32 * r, (uint8_t)span.byte[r]);
 }
 
+/* collective.  Whether lz::write_cycle() is for the batch, in which these are `alone`. */
+WHARF_DEVICE bool is_cycle(const batch &b, const sequence &s, uint32_t alone)
+{
+    bool fits = (s.length == 0) | ((s.distance == 8) & (s.n_literals <= lz::MOST_CYCLE_LITERALS));
+    bool all_fit = !any_lane(!fits);
+    return all_fit && popc(alone) >= lz::MIN_CYCLE_MATCHES && b.base >= MIN_CYCLE_POSITION;
+}
+
 /*
  * collective.  Writes a batch of `total` bytes, up to MAX_BATCH_NBYTES, which fit, and whose
  * matches reach back no farther than to the first byte of output.  What is before must be there;
@@ -118,6 +126,13 @@ WHARF_DEVICE void write_batch(const batch &b, const sequence &s, uint32_t total)
     bool overlaps = (s.distance < match_length) & (match_length >= LONG_OVERLAP);
     uint32_t alone = ballot((overlaps | (match_length >= LONG_MATCH)) &
                             (b.base + match_begin >= MIN_COPY_POSITION));
+    if (is_cycle(b, s, alone)) {
+        /* Of literals in the input that place is none, and the sum is one. */
+        uint32_t literals = b.base + s.begin + s.room;
+        lz::write_cycle({b.out, b.literals, b.base},
+                        {s.begin, s.n_literals, s.length, literals, s.distance}, total);
+        return;
+    }
     uint32_t packed = match_begin << ROOM_NBITS | (s.room & ((1u << ROOM_NBITS) - 1));
     uint32_t first = 0, begin = 0;
     for (;;) {

@@ -160,7 +160,8 @@ uint32_t wharf_cuda_choose_kernel(const struct wharf_cuda_decoder *, uint32_t co
                                   size_t n_chunks)
 {
     bool few = n_chunks <= 4 && wharf_simt_can_decode(WHARF_DEVICE_BLOCK | codec);
-    return few ? WHARF_DEVICE_BLOCK | codec : codec;
+    bool has_crew = wharf_simt_can_decode(WHARF_DEVICE_CREW | codec);
+    return few ? WHARF_DEVICE_BLOCK | codec : has_crew ? WHARF_DEVICE_CREW | codec : codec;
 }
 
 int wharf_cuda_get_kernel_info(const struct wharf_cuda_decoder *, uint32_t,

@@ -92,6 +92,9 @@ gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vector
     "$(gpu_test) --serial-registers forged 2000" "$(gpu_test) damaged $(DAMAGED)" \
     "$(gpu_test) --block vectors tests/vectors" "$(gpu_test) --block generated 20" \
     "$(gpu_test) --block forged 5000" "$(gpu_test) --block damaged 100000" \
+    "$(gpu_test) --crew vectors tests/vectors" "$(gpu_test) --crew generated 20" \
+    "$(gpu_test) --crew damaged 100000" \
+    $(foreach tool,memcheck racecheck,"$(call checked_by,$(tool)) $(gpu_test) --own-memory --crew vectors tests/vectors") \
     "$(gpu_test) --indexed vectors tests/vectors" "$(gpu_test) --indexed generated 20" \
     "$(gpu_test) --indexed damaged 100000" \
     "$(call checked_by,memcheck) $(gpu_test) --own-memory --indexed damaged $(DAMAGED_CHECKED)" \

@@ -42,10 +42,11 @@ static const char help[] =
     "                    the kernel that decodes one symbol a step, as CODAG does, with input\n"
     "                    through shared memory, through registers, or through shared memory\n"
     "                    that another warp fills; of codecs that have one\n"
-    "  --block, --indexed, --warp\n"
+    "  --block, --crew, --indexed, --warp\n"
     "                    the kernel in which a block's warps decode a chunk together, that\n"
-    "                    for registered models with indexes, or that of a warp for each\n"
-    "                    chunk; without these the better one for the chunks\n"
+    "                    of a warp for each chunk and one more that helps them, that for\n"
+    "                    registered models with indexes, or that of a warp for each chunk;\n"
+    "                    without these the better one for the chunks\n"
     "  --level N         of the encoder, but for Deflate, zlib and gzip; for rans the bits of\n"
     "                    its probabilities, without this 11; for others without this 9, or\n"
     "                    their own where they have no 9\n"
@@ -206,6 +207,8 @@ static const char *kernel_name(uint32_t batch_codec)
         return "serial, prefetch";
     case WHARF_DEVICE_BLOCK:
         return "block";
+    case WHARF_DEVICE_CREW:
+        return "crew";
     case WHARF_DEVICE_INDEXED:
         return "indexed";
     default:
@@ -344,6 +347,7 @@ static int take_option(struct bench *bench, struct gpu_source *source, int argc,
         {"--serial-registers", WHARF_DEVICE_SERIAL_REGISTERS},
         {"--serial-prefetch", WHARF_DEVICE_SERIAL_PREFETCH},
         {"--block", WHARF_DEVICE_BLOCK},
+        {"--crew", WHARF_DEVICE_CREW},
         {"--indexed", WHARF_DEVICE_INDEXED},
         {"--warp", 0},
     };

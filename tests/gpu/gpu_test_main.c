@@ -37,6 +37,7 @@ static const char help[] =
     "  --serial-prefetch    the same with a warp that does nothing but fill shared memory\n"
     "  --block              the kernel in which a block's warps decode a chunk together,\n"
     "                       likewise\n"
+    "  --crew               the kernel with one more warp that helps the others, likewise\n"
     "  --indexed            the kernel for registered models with indexes, likewise\n"
     "  --own-memory         memory of its own for every job: for compute-sanitizer\n"
     "  --codec NAME         this codec alone\n"
@@ -198,6 +199,10 @@ static int take_option(char **argv)
     }
     if (strcmp(argv[0], "--block") == 0) {
         run.check.serial = WHARF_DEVICE_BLOCK;
+        return 1;
+    }
+    if (strcmp(argv[0], "--crew") == 0) {
+        run.check.serial = WHARF_DEVICE_CREW;
         return 1;
     }
     if (strcmp(argv[0], "--indexed") == 0) {

@@ -225,6 +225,19 @@ static void decode_simt_block(uint32_t codec, uint32_t parameter, const uint8_t 
                 WHARF_SIMT_RANDOM, ret_outcome);
 }
 
+static bool can_decode_crew(uint32_t codec)
+{
+    return wharf_simt_can_decode(codec | WHARF_DEVICE_CREW);
+}
+
+static void decode_simt_crew(uint32_t codec, uint32_t parameter, const uint8_t *in,
+                             size_t in_nbytes, uint8_t *out, size_t out_avail,
+                             struct wharf_outcome *ret_outcome)
+{
+    decode_simt(codec, parameter, WHARF_DEVICE_CREW, in, in_nbytes, out, out_avail,
+                WHARF_SIMT_RANDOM, ret_outcome);
+}
+
 const struct vector_engine vector_engines[] = {
     {"cpu", can_decode_any, decode_cpu, false, false, VECTOR_ENGINE_CPU},
     {"cpu, plain loop", can_decode_any, decode_cpu_plain, false, true, VECTOR_ENGINE_CPU},
@@ -244,5 +257,6 @@ const struct vector_engine vector_engines[] = {
     {"simt serial, prefetch", can_decode_serial, decode_simt_prefetch, false, true,
      VECTOR_ENGINE_DEVICE},
     {"simt block", can_decode_block, decode_simt_block, false, true, VECTOR_ENGINE_DEVICE},
+    {"simt crew", can_decode_crew, decode_simt_crew, false, true, VECTOR_ENGINE_DEVICE},
 };
 const size_t n_vector_engines = sizeof(vector_engines) / sizeof(vector_engines[0]);

@@ -54,8 +54,8 @@ static struct frame make_frame(struct test_random *random, int level, size_t nby
     return frame;
 }
 
-static void expect_same(const uint8_t *stream, size_t nbytes, size_t out_avail, unsigned seed,
-                        const char *what)
+static void expect_same_of(uint32_t kernel, const uint8_t *stream, size_t nbytes, size_t out_avail,
+                           unsigned seed, const char *what)
 {
     struct test_guard in = test_guard_copy(stream, nbytes, TEST_GUARD_END);
     struct test_guard out = test_guard_new(out_avail, TEST_GUARD_END);
@@ -67,19 +67,26 @@ static void expect_same(const uint8_t *stream, size_t nbytes, size_t out_avail, 
                                        .out = out.data,
                                        .out_avail = out_avail,
                                        .codec = WHARF_CODEC_ZSTD};
-    struct wharf_device_batch batch = {&chunk, &got, 1, WHARF_CODEC_ZSTD};
+    struct wharf_device_batch batch = {&chunk, &got, 1, kernel | WHARF_CODEC_ZSTD};
 
     wharf_codec_find(WHARF_CODEC_ZSTD)
         ->ops->decode(in.data, nbytes, want_out.data, out_avail, &setting, &want);
     cr_assert_eq(wharf_simt_decode_batch(&batch, (enum wharf_simt_order)(seed % 3), seed, NULL), 0);
-    cr_assert(test_outcome_same(&got, &want), "%s, seed %u: %s, not %s", what, seed,
-              test_outcome_text(&got).text, test_outcome_text(&want).text);
+    cr_assert(test_outcome_same(&got, &want), "%s, kernel %x, seed %u: %s, not %s", what, kernel,
+              seed, test_outcome_text(&got).text, test_outcome_text(&want).text);
     if (want.result == WHARF_OK && want.out_nbytes > 0)
-        cr_assert_eq(memcmp(out.data, want_out.data, want.out_nbytes), 0, "%s, seed %u", what,
-                     seed);
+        cr_assert_eq(memcmp(out.data, want_out.data, want.out_nbytes), 0, "%s, kernel %x, seed %u",
+                     what, kernel, seed);
     test_guard_free(&want_out);
     test_guard_free(&out);
     test_guard_free(&in);
+}
+
+static void expect_same(const uint8_t *stream, size_t nbytes, size_t out_avail, unsigned seed,
+                        const char *what)
+{
+    expect_same_of(0, stream, nbytes, out_avail, seed, what);
+    expect_same_of(WHARF_DEVICE_CREW, stream, nbytes, out_avail, seed, what);
 }
 
 Test(zstd_simt, frames_of_all_levels_and_sizes)
@@ -161,5 +168,48 @@ Test(zstd_simt, frames_joined_with_skippable_ones)
         free(joined);
         free(one.data);
         free(other.data);
+    }
+}
+
+/* A crew's workers with chunks of all kinds, some of them damaged, more than there are workers. */
+Test(zstd_simt, many_chunks_for_a_crew)
+{
+    enum { N = 40 };
+    static const struct wharf_codec_setting setting = {0};
+    static struct wharf_device_chunk chunks[N];
+    static struct wharf_outcome got[N], want[N];
+    struct test_random random = {16};
+
+    for (unsigned seed = 0; seed < 6; seed++) {
+        uint8_t *want_out[N];
+        struct wharf_device_batch batch = {chunks, got, N, WHARF_DEVICE_CREW | WHARF_CODEC_ZSTD};
+        for (unsigned i = 0; i < N; i++) {
+            struct frame frame = make_frame(&random, 1 + (int)test_random_below(&random, N_LEVELS),
+                                            test_random_below(&random, 9000));
+            if (test_random_one_in(&random, 3))
+                frame.data[test_random_below(&random, frame.nbytes)] ^=
+                    (uint8_t)(1u << test_random_below(&random, 8));
+            want_out[i] = malloc(frame.out_nbytes + 1);
+            chunks[i] = (struct wharf_device_chunk){.in = frame.data,
+                                                    .in_nbytes = frame.nbytes,
+                                                    .out = malloc(frame.out_nbytes + 1),
+                                                    .out_avail = frame.out_nbytes,
+                                                    .codec = WHARF_CODEC_ZSTD};
+            wharf_codec_find(WHARF_CODEC_ZSTD)
+                ->ops->decode(frame.data, frame.nbytes, want_out[i], frame.out_nbytes, &setting,
+                              &want[i]);
+        }
+        cr_assert_eq(wharf_simt_decode_batch(&batch, (enum wharf_simt_order)(seed % 3), seed, NULL),
+                     0);
+        for (unsigned i = 0; i < N; i++) {
+            cr_assert(test_outcome_same(&got[i], &want[i]), "seed %u, chunk %u: %s, not %s", seed,
+                      i, test_outcome_text(&got[i]).text, test_outcome_text(&want[i]).text);
+            if (want[i].result == WHARF_OK)
+                cr_assert_eq(memcmp(chunks[i].out, want_out[i], want[i].out_nbytes), 0,
+                             "seed %u, chunk %u", seed, i);
+            free(want_out[i]);
+            free(chunks[i].out);
+            free((uint8_t *)chunks[i].in);
+        }
     }
 }
