@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device decoders, on the SIMT layer: any bytes as a job, whose outcome and output must be the CPU
- * engine's.
+ * engine's; by a crew too, where there is one.
  *
  * The first byte chooses the codec (its lower four bits, and its highest for those from 16 on) and
  * the order of the lanes, the second the job's flags and the room for the output, the third the
@@ -76,12 +76,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
         .out = out.data,
         .out_avail = out.nbytes,
     };
-    struct wharf_device_batch batch = {&chunk, &got, 1, WHARF_DEVICE_ANY_CODEC};
     enum wharf_simt_order order = (enum wharf_simt_order)(data[0] / 16 % 8 % N_ORDERS);
-    check(wharf_simt_decode_batch(&batch, order, nbytes, NULL) == 0);
-    check(test_outcome_same(&got, &want));
-    if (want.result == WHARF_OK)
-        check(memcmp(out.data, want_out, want.out_nbytes) == 0);
+    const uint32_t kernels[] = {WHARF_DEVICE_ANY_CODEC, WHARF_DEVICE_CREW | codec};
+    for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
+        struct wharf_device_batch batch = {&chunk, &got, 1, kernels[i]};
+        if (i > 0 && !wharf_simt_can_decode(kernels[i]))
+            continue;
+        check(wharf_simt_decode_batch(&batch, order, nbytes, NULL) == 0);
+        check(test_outcome_same(&got, &want));
+        if (want.result == WHARF_OK)
+            check(memcmp(out.data, want_out, want.out_nbytes) == 0);
+    }
     test_guard_free(&in);
     test_guard_free(&out);
     return 0;

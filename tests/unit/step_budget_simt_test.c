@@ -261,6 +261,64 @@ Test(step_budget_simt, half_of_it_is_enough_for_sequences_that_are_taken_alone)
     }
 }
 
+/* What a frame of zstd may have over and over: blocks but for their header's last bit; of several
+ * bytes of output for one of input each is bounded by its output.  Then frames. */
+static const struct repeated {
+    uint32_t out_nbytes;
+    uint32_t is_frame;
+    uint32_t nbytes;
+    uint8_t bytes[24];
+} repeated[] = {
+    {0, 0, 3, {0, 0, 0}},                               /* nothing, raw */
+    {1, 0, 4, {1 << 3, 0, 0, 'x'}},                     /* a byte, raw */
+    {0, 0, 4, {1 << 1, 0, 0, 'x'}},                     /* no byte, RLE */
+    {0, 0, 5, {2 << 1 | 2 << 3, 0, 0, 0, 0}},           /* neither literals nor sequences */
+    {1, 0, 6, {2 << 1 | 3 << 3, 0, 0, 1 << 3, 'x', 0}}, /* a literal */
+    /* A sequence without bits: tables of one symbol, a literal, the last offset, three bytes. */
+    {4, 0, 11, {2 << 1 | 8 << 3, 0, 0, 1 << 3, 'x', 1, 0x54, 1, 0, 0, 1}},
+    /* A hundred of them, and as many literals of RLE. */
+    {400, 0, 12, {2 << 1 | 9 << 3, 0, 0, 0x45, 6, 'x', 100, 0x54, 1, 0, 0, 1}},
+    {0, 1, 8, {0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0}},       /* a skippable frame */
+    {0, 1, 9, {0x28, 0xb5, 0x2f, 0xfd, 0x20, 0, 1, 0, 0}}, /* a frame of nothing */
+    {0, 1, 13, {0x28, 0xb5, 0x2f, 0xfd, 0x24, 0, 1, 0, 0, 0x99, 0xe9, 0xd8, 0x51}}, /* checksum */
+};
+enum { N_REPEATED_KINDS = sizeof(repeated) / sizeof(repeated[0]) };
+
+/* So many of them: blocks are those of one frame, which ends with a raw one of nothing. */
+static size_t make_repeated(const struct repeated *unit, unsigned n_units, uint8_t *to)
+{
+    static const uint8_t header[] = {0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x00}, last[] = {1, 0, 0};
+    size_t n = unit->is_frame ? 0 : sizeof(header);
+
+    memcpy(to, header, n);
+    for (unsigned i = 0; i < n_units; i++, n += unit->nbytes)
+        memcpy(to + n, unit->bytes, unit->nbytes);
+    if (!unit->is_frame) {
+        memcpy(to + n, last, sizeof(last));
+        n += sizeof(last);
+    }
+    return n;
+}
+
+Test(step_budget_simt, half_of_it_is_enough_for_small_parts_of_zstd)
+{
+    static const uint32_t kernels[] = {WHARF_CODEC_ZSTD, WHARF_DEVICE_CREW | WHARF_CODEC_ZSTD};
+
+    for (unsigned k = 0; k < N_REPEATED_KINDS; k++) {
+        const struct repeated *unit = &repeated[k];
+        uint8_t stream[16 + N_REPEATED * sizeof(unit->bytes)];
+        size_t out_nbytes = (size_t)N_REPEATED * unit->out_nbytes;
+        size_t nbytes = make_repeated(unit, N_REPEATED, stream);
+        struct wharf_outcome want = decode_cpu(WHARF_CODEC_ZSTD, stream, nbytes, out_nbytes);
+        cr_assert_eq(want.result, WHARF_OK, "%u: %s", k, wharf_reason_name(want.reason));
+        cr_assert_eq(want.out_nbytes, out_nbytes, "%u", k);
+        for (unsigned i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
+            check_margin(kernels[i], stream, nbytes, out_nbytes, "zstd", k);
+            check_margin(kernels[i], stream, nbytes - 1, out_nbytes, "zstd, cut", k);
+        }
+    }
+}
+
 /* The least budget with which the stream ends as it should; with any less it ends as spent. */
 static uint32_t find_least(uint32_t kernel, const uint8_t *in, size_t in_nbytes, size_t out_avail)
 {
@@ -308,4 +366,22 @@ Test(step_budget_simt, members_take_from_one_budget)
     uint32_t few = find_least(WHARF_CODEC_GZIP, members, nbytes / 4, 0);
     uint32_t many = find_least(WHARF_CODEC_GZIP, members, nbytes, 0);
     cr_assert_eq(many, 4 * few);
+}
+
+/* As many blocks, as much of it. */
+Test(step_budget_simt, blocks_of_zstd_take_from_it)
+{
+    for (unsigned k = 0; k < N_REPEATED_KINDS; k++) {
+        const struct repeated *unit = &repeated[k];
+        uint8_t stream[16 + 80 * sizeof(unit->bytes)];
+        if (unit->is_frame)
+            continue;
+        size_t few_nbytes = make_repeated(unit, 20, stream);
+        uint32_t few = find_least(WHARF_CODEC_ZSTD, stream, few_nbytes, 20 * unit->out_nbytes);
+        size_t many_nbytes = make_repeated(unit, 80, stream);
+        uint32_t many = find_least(WHARF_CODEC_ZSTD, stream, many_nbytes, 80 * unit->out_nbytes);
+        cr_assert_gt(few, 20, "%u", k);
+        /* The last block is one more. */
+        cr_assert_gt(many, 3 * few, "%u: %u, and %u", k, many, few);
+    }
 }
