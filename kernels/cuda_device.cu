@@ -117,3 +117,11 @@ int wharf_cuda_check_device(int device)
     }
     return 0;
 }
+
+int wharf_cuda_has_mps(int device)
+{
+    int value = 0;
+    if (cudaDeviceGetAttribute(&value, cudaDevAttrMpsEnabled, device) != cudaSuccess)
+        (void)cudaGetLastError(); /* a driver that does not know */
+    return value;
+}

@@ -24,6 +24,9 @@ int wharf_cuda_count_devices(int *ret_n_devices);
 /* Whether kernels can do there what they are written for; -ENODEV if not. */
 int wharf_cuda_check_device(int device);
 
+/* wharf_cuda_has_mps: whether contexts of several processes share the device, by MPS. */
+int wharf_cuda_has_mps(int device);
+
 #ifdef __cplusplus
 }
 #endif

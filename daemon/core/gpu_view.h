@@ -53,6 +53,7 @@ struct wharf_gpu_view {
     uint64_t n_given_up;       /* chunks withdrawn after `longest`, which the CPU decoded */
     uint64_t n_lost;           /* chunks that workers had when they ended */
     uint64_t n_large_chunks;   /* decoded in places for large chunks */
+    uint64_t n_left;           /* kernels that were told to leave for clients' streams */
 };
 
 /* All GPUs; gpu/ and placement/ keep it up to date.  A mask has a bit for each GPU. */

@@ -107,6 +107,9 @@ static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
                      wharf_list_is_empty(&backend->again) &&
                      wharf_list_is_empty(&backend->large.waiting) &&
                      !wharf_place_wants_gpu(core, backend->gpu) && !lingers(backend, now_ns);
+    backend->flight.is_to_leave = false;
+    if (is_idle(backend) && !wharf_place_wants_gpu(core, backend->gpu))
+        wharf_gpu_items_see_to_streams(backend);
     backend->is_over = backend->stop && is_idle(backend) && backend->flight.n_requeued == 0;
     core->fleet.gpus_looking &= ~own_bit;
     if (!can_sleep && backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT)
@@ -153,6 +156,7 @@ static void serve(struct wharf_gpu_backend *backend, uint64_t *tend_at_ns)
     wharf_gpu_results_tell(backend);
     bool can_sleep = serve_front(backend, now_ns);
     wharf_gpu_items_publish(backend);
+    wharf_gpu_items_leave(backend);
     if (backend->is_over)
         return;
     if (can_sleep || now_ns >= *tend_at_ns) {

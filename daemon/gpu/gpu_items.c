@@ -257,6 +257,29 @@ void wharf_gpu_items_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
         feed(backend, wharf_now_ns());
 }
 
+void wharf_gpu_items_see_to_streams(struct wharf_gpu_backend *backend)
+{
+    const struct wharf_core *core = backend->core;
+    bool has_streams =
+        backend->flight.has_served_stream || !wharf_list_is_empty(&core->starts.sessions);
+
+    backend->flight.is_to_leave = backend->flight.has_kernel && has_streams &&
+                                  backend->state == WHARF_GPU_UP && !backend->is_beside &&
+                                  !backend->is_per_batch;
+}
+
+void wharf_gpu_items_leave(struct wharf_gpu_backend *backend)
+{
+    const struct wharf_worker_message message = {.kind = WHARF_WORKER_LEAVE};
+
+    if (!backend->flight.is_to_leave)
+        return;
+    backend->flight.is_to_leave = backend->flight.has_kernel = false;
+    backend->flight.has_served_stream = false;
+    if (wharf_worker_link_send(&backend->link, &message, -1) == 0)
+        backend->view->n_left++;
+}
+
 bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_gpu_piece *oldest =

@@ -212,6 +212,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     gpu_piece->n_items = gpu_piece->n_left = n_items;
     gpu_piece->handed_ns = now_ns;
     backend->flight.active_ns = now_ns;
+    backend->flight.has_kernel = true;
     gpu_piece->warp_ns = warp_ns;
     gpu_piece->is_withdrawn = gpu_piece->is_recalled = gpu_piece->is_given_up = false;
     /* Behind all that is there, on one warp. */

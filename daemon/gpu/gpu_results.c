@@ -244,6 +244,7 @@ static void tell_in_time(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
     tell(backend, gpu_piece);
     if (has_word && !gpu_piece->is_refused && !gpu_piece->is_given_up)
         wharf_done_word_tell(piece);
+    backend->flight.has_served_stream |= piece->job->words != NULL;
     uint64_t passed_ns = has_results ? wharf_now_ns() - begun_ns : 0;
     gpu_piece->has_waited = passed_ns > DOUBTFUL_NS && wharf_thread_waits() != n_waits;
     if (gpu_piece->has_waited && delay_ns != UINT64_MAX)

@@ -173,6 +173,9 @@ struct wharf_gpu_flight {
     uint32_t n_stopped;      /* the core's n_stopped at the last search for cancels */
     uint32_t n_cancel_looks; /* pieces that this search has still to visit */
     uint32_t cancel_look_at; /* the next piece's number */
+    bool has_kernel;         /* a kernel may run: it got an item and was not told to leave */
+    bool has_served_stream;  /* since then a job with a word has ended */
+    bool is_to_leave;        /* the kernel is to leave when the lock is left */
 };
 
 /* Requests to the worker to register and release memory: gpu_pins.c. */
@@ -215,6 +218,7 @@ struct wharf_gpu_backend {
     struct wharf_gpu_life life;
     uint64_t codecs;   /* bit i: it decodes codec i */
     bool is_per_batch; /* it starts a kernel for each batch */
+    bool is_beside;    /* other processes' kernels run beside its own */
     char device[64];   /* for messages */
     char failure[320]; /* its last message about a failure */
 
@@ -371,6 +375,15 @@ void wharf_gpu_items_pump(struct wharf_gpu_backend *backend, uint64_t now_ns);
 
 /* Publishes the new items; without the lock. */
 void wharf_gpu_items_publish(struct wharf_gpu_backend *backend);
+
+/*
+ * Where contexts take turns, clients' streams that continue after a job, or make the source of the
+ * next one, wait until the kernel leaves, some time after its last item.  _see_to_streams decides,
+ * under the lock, whether the kernel is to leave at once: nothing runs, and streams may wait.
+ * _leave tells the worker, without the lock.
+ */
+void wharf_gpu_items_see_to_streams(struct wharf_gpu_backend *backend);
+void wharf_gpu_items_leave(struct wharf_gpu_backend *backend);
 
 /* Whether some item hangs. */
 bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_ns);

@@ -184,6 +184,8 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
     backend->codecs = ready->codecs;
     snprintf(backend->device, sizeof(backend->device), "%.63s", ready->device);
     backend->is_per_batch = ready->per_batch != 0;
+    backend->is_beside = ready->is_beside != 0;
+    backend->flight.has_kernel = false;
     if (ready->share[0])
         wharf_log(WHARF_LOG_NOTICE, NULL, "GPU %s: worker %d has %u percent of it: %.127s",
                   backend->name, (int)backend->link.pid,

@@ -52,6 +52,7 @@ enum wharf_worker_kind {
     WHARF_WORKER_FORGET = 3,   /* let go of it */
     WHARF_WORKER_IMPORT = 4,   /* REGISTER, of GPU memory by a client's descriptor */
     WHARF_WORKER_MODEL = 5,    /* REGISTER, of the image of a model: copy it */
+    WHARF_WORKER_LEAVE = 6,    /* have the kernel, which has nothing to do, leave at once */
     /* From the worker. */
     WHARF_WORKER_DEVICES = 15,     /* `number` says how many GPUs the driver shows */
     WHARF_WORKER_READY = 16,       /* takes items from now on */
@@ -85,6 +86,7 @@ struct wharf_worker_ready {
     uint32_t n_warps;       /* that decode at the same time */
     uint32_t per_batch;     /* not 0: a kernel for each batch */
     uint32_t place;         /* 1 and its number among all that the driver shows; 0: not known */
+    uint32_t is_beside;     /* not 0: other processes' kernels run beside its own, by MPS */
 };
 
 struct wharf_worker_message {

@@ -53,6 +53,10 @@ struct wharf_worker {
     unsigned n_threads; /* of all that have to */
 };
 
+/* The engine's: whether other processes' kernels run on the device beside its own, by MPS, and not
+ * in turn. */
+bool wharf_worker_is_beside(int device);
+
 /* Sends a message to the core; ends the process if the core is gone. */
 void wharf_worker_say(const struct wharf_worker_message *message);
 

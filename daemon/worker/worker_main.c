@@ -176,6 +176,7 @@ static void describe(const struct wharf_worker *worker, struct wharf_worker_read
     /* One of them polls. */
     ret_ready->n_warps = info.n_warps - 1;
     ret_ready->device_nbytes = info.device_nbytes;
+    ret_ready->is_beside = wharf_worker_is_beside(worker->device);
     ret_ready->per_batch = info.per_batch;
     /* To the worker of an instance the driver shows nothing else. */
     ret_ready->place = strncmp(worker->gpu, "MIG-", 4) == 0 ? 0 : (uint32_t)worker->device + 1;
@@ -272,6 +273,13 @@ static void forget_all(struct wharf_worker *worker, const struct wharf_worker_me
     }
 }
 
+/* Others wait for the GPU, and nothing is under way: the next item starts a kernel again. */
+static void leave(struct wharf_worker *worker)
+{
+    wharf_worker_park(worker);
+    wharf_worker_go_on(worker);
+}
+
 static void serve(struct wharf_worker *worker)
 {
     for (;;) {
@@ -285,6 +293,8 @@ static void serve(struct wharf_worker *worker)
             wharf_worker_register(worker, &message, fd);
         else if (message.kind == WHARF_WORKER_FORGET && worker->ops)
             forget_all(worker, &message);
+        else if (message.kind == WHARF_WORKER_LEAVE && worker->ops)
+            leave(worker);
         else
             wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, EPROTO, "listening to the core", "");
     }

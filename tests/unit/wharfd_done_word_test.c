@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/config.h"
 #include "proto/ring_ops.h"
 #include "tests/lib/test_core.h"
@@ -313,4 +314,43 @@ Test(wharfd_done_word, are_not_read, .init = set_up, .fini = tear_down)
     }
     __atomic_store_n(&scribbler.stops, 1, __ATOMIC_RELAXED);
     pthread_join(scribbler.thread, NULL);
+}
+
+/* ---- on a GPU ------------------------------------------------------------------------------ */
+
+static uint64_t n_left(void)
+{
+    return TEST_CORE_LOCKED(test_core.fleet.gpus[0].n_left);
+}
+
+static void run_plain(uint64_t user_data)
+{
+    struct wharf_submission s = good_job(user_data);
+
+    test_core_submit(&client, &s);
+    cr_expect_eq(test_core_reap(&client).engine, WHARF_ENGINE_SIMT);
+}
+
+/* Where contexts take turns, a kernel that stays for its idle time is in the way of the stream that
+ * goes on: it leaves when it has nothing else to do, and for no other client's sake. */
+Test(wharfd_done_word, kernel_leaves_for_streams_at_once)
+{
+    test_core_config_simt();
+    test_core_config.gpu_pin_after_ns = 0;
+    test_core_config.gpu_idle_ns = WHARF_NS_PER_S;
+    set_up_with(1);
+    test_core_wait_until_up();
+    test_core_wait_until_registered(&client);
+    for (uint64_t i = 1; i < 10; i++)
+        run_plain(i);
+    cr_assert_eq(n_left(), 0);
+    for (uint64_t i = 1; i < 10; i++) {
+        put_with_word(good_job(10 + i));
+        test_core_publish(&client);
+        cr_expect_eq(reap_told().engine, WHARF_ENGINE_SIMT);
+        cr_assert(TEST_WAIT(n_left() == i));
+    }
+    run_plain(1);
+    cr_assert_eq(n_left(), 9);
+    tear_down();
 }
