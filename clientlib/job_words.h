@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job_words.h: the words by which streams and jobs wait for each other, as far as the library
- * writes and reads them.
+ * job_words.h: the library's part in the words by which streams and jobs wait for each other.
  *
- * The daemon writes a job's done word before it publishes the completion.  The library writes what
- * the daemon did not: because it is too old, had no memory there, or is gone for good.  A word that
- * is set is never taken back: its job has ended, and is not submitted again.  Start words are the
- * streams' to write and the daemon's to read.  Guarded by the handle's lock.
+ * The daemon writes a job's done word before it publishes the completion.  The library writes the
+ * words that the daemon did not write: it is too old, the page was missing, or no daemon comes.  A
+ * set word is final: its job has ended and is not resubmitted.  Streams write start words, and the
+ * daemon reads them.  Guarded by the handle's lock.
  */
 #ifndef WHARF_CLIENT_JOB_WORDS_H
 #define WHARF_CLIENT_JOB_WORDS_H
@@ -16,7 +15,7 @@
 
 struct wharf;
 
-/* What a job or a batch says of its words. */
+/* The members of a job or a batch that concern words. */
 struct wharf_client_wanted_words {
     struct wharf_done *done;
     const uint64_t *start;
@@ -26,27 +25,26 @@ struct wharf_client_wanted_words {
 };
 
 /*
- * wharf_client_words_find: what the ring has of them.  Returns 0, -EOPNOTSUPP (no daemon that knows
- * them), -EINVAL (a done word not at a multiple of 64 bytes, or set for that serial number) or
- * -EFAULT, with a message.
+ * wharf_client_words_find: makes the ring's entry for them.  Returns 0, -EOPNOTSUPP (no daemon that
+ * knows them), -EINVAL (a done word not at a multiple of 64 bytes, or already set) or -EFAULT, with
+ * a message.
  */
 int wharf_client_words_find(struct wharf *wharf, const struct wharf_client_wanted_words *wanted,
                             struct wharf_client_words *ret_words);
 
-/* wharf_client_done_tell: the job ends like this; its word, if it has one that is not set, tells.
- */
+/* wharf_client_done_tell: writes the job's done word, if it has one that is not set. */
 void wharf_client_done_tell(const struct wharf_client_job *job,
                             const struct wharf_completion *completion);
 
 /*
- * wharf_client_done_read: whether the job has ended by its word, and with which completion.  When
- * no process of a dead daemon's can write it any more.
+ * wharf_client_done_read: whether the job's word says that it has ended, and with which completion.
+ * Call it when no process of a dead daemon can still write the word.
  */
 int wharf_client_done_read(const struct wharf_client_job *job,
                            struct wharf_completion *ret_completion);
 
-/* wharf_client_done_lose: no daemon could be had in time, or none will be: streams wait no longer
- * for jobs in flight.  Such jobs end as their words say, when it is known that nobody runs them. */
+/* wharf_client_done_lose: sets the words of all jobs in flight, because no daemon came in time.
+ * Such a job ends as its word says, when it is known that nobody runs it. */
 void wharf_client_done_lose(struct wharf *wharf, uint16_t reason);
 
 #endif

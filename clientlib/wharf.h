@@ -770,11 +770,12 @@ int wharf_submit_noop(struct wharf *wharf, uint64_t user_data);
  */
 int wharf_cancel(struct wharf *wharf, uint64_t user_data);
 
-/* ---- STREAMS: who waits for a job without a processor --------------------------------------- */
+/* ---- STREAMS: CUDA streams that wait for jobs, and jobs that wait for streams ---------------- */
 
 /*
- * A CUDA stream can wait for a job: the job has a done word, struct wharf_done of wharf_result.h,
- * in host memory that the daemon writes when the job has ended.
+ * DONE WORDS.  A CUDA stream can wait for a job without a thread of the program.  The job has a
+ * done word, struct wharf_done of wharf_result.h, in host memory.  The daemon sets it when the job
+ * has ended.
  *
  *     struct wharf_done *words;                      // zeroed: serial numbers begin at 1
  *     wharf_alloc(wharf, 4096, (void **)&words);
@@ -787,67 +788,66 @@ int wharf_cancel(struct wharf *wharf, uint64_t user_data);
  *     wharf_submit(wharf, &job, 1);
  *     cuStreamWaitValue64(stream, device_words + i * sizeof(*words),
  *                         WHARF_DONE_VALUE(job.done_serial), CU_STREAM_WAIT_VALUE_GEQ);
- *     // what is enqueued from here on finds the job's output, if its result is OK
+ *     // later work in the stream finds the job's output, if its result is OK
  *
  *   done         at a multiple of 64 bytes, in the arena or in a registered memfd that is not
- *                READ_ONLY.  It belongs to one job in flight at a time, as its output does, and no
- *                other byte of a job is there.
- *   done_serial  after that of the last job with this word by less than 2^31, and never what is
- *                there already.
+ *                READ_ONLY.  It belongs to one job in flight at a time, and no other byte of a job
+ *                is there.
+ *   done_serial  greater than that of the last job with this word, by less than 2^31; it may wrap
  *
- * The word is set exactly when the job's memory is its owner's again: everything that the job
- * wrote is in place, for the processor and, of memory of a GPU, for all that begins there then, and
- * nothing of it is written or read any more.  (One exception has a reason of its own, DAEMON_LOST,
- * below.)  Whatever the result: a stream does not look at it, so a kernel that consumes the output
- * reads the word first, WHARF_DONE_RESULT, and out_nbytes beside it.  The completion comes as ever
- * and says the same; it is there to be taken some time after the word.
+ * When the word is set, the job's memory is the caller's again, whatever the result.  All output is
+ * visible to the processor and to work that starts on the GPU then, and nobody reads or writes the
+ * memory any more.  (DAEMON_LOST, below, is the only exception.)  A stream does not check the
+ * result, so a kernel that uses the output first reads WHARF_DONE_RESULT of the word, and
+ * out_nbytes beside it.  The completion says the same and can be taken some time later.
  *
- * WHO WRITES IT.  The daemon.  When that dies, the next one does: a job whose word was set is not
- * run again, and completes as its word says; all others are submitted again as ever.  So a stream's
- * wait ends some time after the next daemon is there, by calls of the library: it has no thread.
- * cuStreamWaitValue has no time limit, and a thread that waits in cuStreamSynchronize for a job
- * whose daemon has died calls nobody.  So some thread waits for completions (wharf_wait), or for
- * wharf_fd, while streams wait for jobs.  With that no stream waits for ever:
- *   - when there has been no daemon for patience_ms, or the daemon is not to be trusted any more,
- *     the next call sets the words of all jobs in flight to WHARF_CANCELLED, DAEMON_LOST.  Such a
- *     job may still be written by what is left of the daemon, until its completion has been taken:
- *     the stream does not wait any more, but must not use the job's memory.  It is not submitted
- *     again.
+ * When the daemon dies, the next one continues.  A job whose word is set does not run again, and
+ * its completion says what the word says.  All other jobs are resubmitted, by the library's calls:
+ * it has no thread of its own.  cuStreamWaitValue64 has no time limit, and a thread that waits in
+ * cuStreamSynchronize makes no call.  So while streams wait for jobs, some thread must wait for
+ * completions (wharf_wait) or for wharf_fd.  Then no stream waits for ever:
+ *   - After patience_ms without a daemon, or when the daemon breaks the protocol, the next call
+ * sets the words of all jobs in flight to WHARF_CANCELLED, DAEMON_LOST.  Such a job is not
+ *     resubmitted.  The rest of the daemon may still write its memory until its completion was
+ *     taken, so the stream must not use that memory.
  *   - wharf_close sets the words of jobs in flight to WHARF_CANCELLED.
- *   - a program that ends takes its streams with it.
- * What the program or a kernel of its own writes to words is its own affair: the daemon does not
- * read done words.  One that is set too soon has its job count as ended, once the daemon is
- * replaced.
+ *   - A program that ends takes its streams with it.
+ * The daemon does not read done words.  If the program or its kernels set a word too early, the job
+ * counts as ended when the daemon is replaced.
  *
- * THE OTHER WAY ROUND, a job waits for a stream: it is handed in before its source is there, and is
- * not begun until the stream has set its start word.
+ * START WORDS.  A job can wait for a stream.  It is submitted before its source is there, and
+ * starts when the stream has set its start word.
  *
  *     job.start = &starts[i];
  *     job.start_serial = job.done_serial;
  *     wharf_submit(wharf, &job, 1);
- *     // ... what makes the source in the stream ...
+ *     // ... work in the stream that makes the source ...
  *     cuStreamWriteValue64(stream, device_starts + i * sizeof(*starts),
  *                          WHARF_START_VALUE(job.start_serial), CU_STREAM_WRITE_VALUE_DEFAULT);
- *     cuStreamWaitValue64(stream, ...);       // and waits for the job, as above
+ *     cuStreamWaitValue64(stream, ...);       // waits for the job, as above
  *
- *   start        one of wharf_make_start_words.  Several jobs may wait for one word.
- *   start_serial the job may begin when the word is at least WHARF_START_VALUE(start_serial), by
- * the same comparison as of done words. A job that waits holds a place of the queue, and neither a
- * processor nor a part of a GPU.  The daemon looks at the word: within microseconds in the first
- * 200 (its setting `spin`), then after a sixteenth of the time that the job has waited, or 1 ms.  A
- * stream and a job that wait for each other, and a job whose stream never comes so far, end when
- * start_timeout_us is over, with WHARF_DEADLINE, START_TIME, of which the done word tells as well.
- * timeout_us counts from the submission too.  A later daemon looks at the word anew, and the time
- * begins anew.
+ *   start        one of wharf_make_start_words; several jobs may wait for one word
+ *   start_serial the job may start when the word is at least WHARF_START_VALUE(start_serial), by
+ *                the comparison of done words
+ *
+ * A waiting job occupies its place in the queue, but no worker and no part of a GPU.  The daemon
+ * polls the word: within microseconds while the job has waited for less than 200 us (its setting
+ * `spin`), later after a sixteenth of the time that it has waited, at most 1 ms.  If the word is
+ * not set within start_timeout_us, the job ends with WHARF_DEADLINE, START_TIME, and its done word
+ * says so. So a stream and a job that wait for each other end too.  timeout_us counts from the
+ * submission. The next daemon polls the word too, and its time starts anew.
  */
 
 /*
- * wharf_make_start_words: memory for start words, zeroed, whole pages of it, which the library
- * makes and registers; the caller registers it with CUDA as it does done words.  The daemon alone
- * reads it: nothing else of a job can be there. n_words      1 to 131072. ret_words    not NULL;
- * receives the first of them. wharf_unregister(wharf, words) ends that, and frees the memory.
- * wharf_close does, too. Returns 0, -EINVAL, -EOPNOTSUPP (no daemon that looks at start words),
- * -ENOMEM, or as wharf_register.
+ * wharf_make_start_words: makes and registers whole zeroed pages for start words.  The caller
+ * registers them with CUDA, like done words.  The daemon only reads them, and no other memory of a
+ * job can be there.
+ *   n_words      1 to 131072
+ *   ret_words    not NULL; receives the address of the first word
+ * wharf_unregister(wharf, words) and wharf_close free the memory.
+ * Returns 0, or
+ *   -EOPNOTSUPP  there is no daemon, or it does not know start words
+ *   -EINVAL, -ENOMEM  and others as wharf_register
  */
 int wharf_make_start_words(struct wharf *wharf, size_t n_words, uint64_t **ret_words);
 

@@ -316,16 +316,16 @@ struct wharf_completion {
 };
 
 /*
- * A done word, and what belongs to it: what became of a job, for who cannot take completions, as a
- * CUDA stream or a kernel.  `word` is written last, by one store, at system scope: whoever has seen
- * the job's serial number there finds the other members and the job's output in place.  It is
+ * A done word with its record: the result of a job, for CUDA streams and kernels, which cannot take
+ * completions.  `word` is written last, by one store at system scope: a reader that finds the job's
+ * serial number there also finds the other members and the job's output.  It is
  *
  *     serial << 32 | reason << 16 | result
  *
- * so it is at least serial << 32, by the comparison of signed differences that cuStreamWaitValue64
- * makes with CU_STREAM_WAIT_VALUE_GEQ, as soon as the job has ended, however that was.  Lies in
- * shared memory, at a multiple of 64 bytes: its layout is fixed.  The other members are as in
- * struct wharf_completion.
+ * As soon as the job has ended it is at least serial << 32, by the comparison of signed differences
+ * that cuStreamWaitValue64 makes with CU_STREAM_WAIT_VALUE_GEQ.  The record lies in shared memory,
+ * at a multiple of 64 bytes, and its layout is fixed.  The other members are as in struct
+ * wharf_completion.
  */
 struct wharf_done {
     uint64_t word;
@@ -343,9 +343,9 @@ struct wharf_done {
 
 /* The least value of a done word with that serial number. */
 #define WHARF_DONE_VALUE(serial) ((uint64_t)(uint32_t)(serial) << 32)
-/* What a stream stores into a start word, which it has that serial number with. */
+/* The value of a start word with that serial number; the stream stores it. */
 #define WHARF_START_VALUE(serial) WHARF_DONE_VALUE(serial)
-/* What a done word says. */
+/* The parts of a done word. */
 #define WHARF_DONE_SERIAL(word) ((uint32_t)((uint64_t)(word) >> 32))
 #define WHARF_DONE_REASON(word) ((uint32_t)((uint64_t)(word) >> 16 & 0xffff))
 #define WHARF_DONE_RESULT(word) ((uint32_t)((uint64_t)(word)&0xffff))

@@ -25,7 +25,7 @@ static void write_word(void *context)
     wharf_ring_write_done(telling->done, telling->serial, &telling->completion);
 }
 
-/* What is published of the job later, but for its times, which the word does not have. */
+/* The completion that is published later, without times: the word has none. */
 static struct wharf_completion completion_of(const struct wharf_piece *piece)
 {
     struct wharf_job_end end = {
@@ -56,7 +56,7 @@ void wharf_done_word_tell(struct wharf_piece *piece)
         .serial = words->done_serial,
         .completion = completion_of(piece),
     };
-    /* Where there is no memory for it the client has the completion alone. */
+    /* If its page is missing, the client has only the completion. */
     (void)wharf_touch(write_word, &telling);
     piece->is_told = true;
 }

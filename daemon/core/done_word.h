@@ -2,16 +2,16 @@
 /*
  * done_word.h: the words by which clients' streams wait for jobs.
  *
- * A done word lies in memory of the client's that the daemon can write, so writing it can wait, as
- * writing an output can: it is done without the core lock, by whoever could write the output.
+ * A done word lies in the client's memory, so writing it can block, like writing an output.  It is
+ * therefore written without the core lock:
  *
- *     a chunk     whoever ran it writes the word by its outcome, and then hands it back.  That
- *                 outcome is the job's, whatever stops the job from then on.
- *     all else    (batches, what was cancelled, late or refused) has ended under the lock.  The job
- *                 is owed its word: it goes back into the queue of the CPU, as a piece that is
- *                 WHARF_PIECE_WORD, and is completed when a worker has written that.
+ *     a chunk     The thread that ran it writes the word from its outcome, and then hands the piece
+ *                 back.  Nothing that stops the job later changes that outcome.
+ *     all else    Batches, and cancelled, late and refused jobs, end under the lock.  Such a job
+ *                 owes its word: it returns to the CPU's queue as a WHARF_PIECE_WORD, and is
+ *                 completed when a worker has written the word.
  *
- * In both ways the word is written before the completion is published, once, and says the same.
+ * The word is written once, before the completion is published, and says the same.
  */
 #ifndef WHARF_DAEMON_CORE_DONE_WORD_H
 #define WHARF_DAEMON_CORE_DONE_WORD_H
@@ -21,13 +21,13 @@
 struct wharf_job;
 struct wharf_piece;
 
-/* Whether the job still has to write a done word. */
+/* Whether the job has a done word that is not written yet. */
 bool wharf_done_word_is_due(const struct wharf_job *job);
 
 /*
- * wharf_done_word_tell: writes the word of a job by the outcome of its piece, which is a CHUNK that
- * was run, or a WORD.  Whoever has the piece calls it, without the lock.  Does nothing where there
- * is no word to write, or the piece is of a batch.
+ * wharf_done_word_tell: writes the done word of a job from its piece, a CHUNK that has run or a
+ * WORD.  The thread that has the piece calls it, without the lock.  It does nothing if no word is
+ * due or the job is a batch.
  */
 void wharf_done_word_tell(struct wharf_piece *piece);
 

@@ -29,11 +29,11 @@ enum wharf_job_state {
     WHARF_JOB_RUNNING,
 };
 
-/* What became of a job. */
+/* How a job ended. */
 struct wharf_job_end {
     struct wharf_outcome outcome;
     uint32_t engine;    /* enum wharf_engine */
-    uint32_t bad_chunk; /* of a batch that is not OK */
+    uint32_t bad_chunk; /* of a batch that did not end OK */
     bool has_results;   /* a table of results was filled */
     uint64_t ended_ns;
 };

@@ -17,7 +17,7 @@ void wharf_core_end_job(struct wharf_core *core, struct wharf_job *job,
     }
     job->words->end = *end;
     job->words->is_owed = true;
-    /* It is what it is: neither a cancel nor its deadline changes it. */
+    /* Neither a cancel nor its deadline changes the outcome now. */
     wharf_heap_remove(&core->deadlines, &job->deadline);
     job->state = WHARF_JOB_RUNNING;
     wharf_place_push_word(core, job);

@@ -10,9 +10,9 @@ struct wharf_job;
 struct wharf_job_end;
 
 /*
- * wharf_core_end_job: a job that is in no queue and that no engine has a piece of ends like this.
- * It is completed, or, while it owes a done word, goes to a worker that writes that: done_word.h.
- * Under the core lock.
+ * wharf_core_end_job: ends a job that is in no queue and of which no engine has a piece.  The job
+ * is completed, or goes to a worker first if it owes a done word: done_word.h.  Under the core
+ * lock.
  */
 void wharf_core_end_job(struct wharf_core *core, struct wharf_job *job,
                         const struct wharf_job_end *end);

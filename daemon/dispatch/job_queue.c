@@ -96,7 +96,7 @@ void wharf_core_queue_job(struct wharf_core *core, struct wharf_job *job, uint64
 
     if (timeout_ns)
         wharf_heap_insert(&core->deadlines, &job->deadline, job->taken_ns + timeout_ns);
-    /* What it waited for its client's stream is not the daemon's. */
+    /* The wait for the client's stream is not the daemon's time. */
     job->taken_ns = now_ns;
     job->estimate_ns = estimate(job->session, &job->submission);
     job->job_class = class_of(job->session, &job->submission);

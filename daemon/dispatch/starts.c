@@ -14,15 +14,15 @@
 #include "daemon/schedule/unqueued_work.h"
 #include "proto/ring_ops.h"
 
-/* Words that are looked at under one hold of the lock, and of one session at its turn. */
+/* The most words for one hold of the lock, and for one session's turn. */
 #define MOST_LOOKS 64
 #define MOST_OF_SESSION 8
 
-/* What a session is charged for a look at one word. */
+/* The charge for a look at one word. */
 #define LOOK_NS 50
 
-/* Between two looks of the loop thread: a sixteenth of what the youngest job has waited, within
- * these. */
+/* The loop thread's pause: a sixteenth of the time that the youngest job has waited, within these
+ * limits. */
 #define WAIT_PARTS 16
 #define LEAST_PAUSE_NS (50 * (uint64_t)WHARF_NS_PER_US)
 #define MOST_PAUSE_NS WHARF_NS_PER_MS
@@ -44,10 +44,10 @@ static void hold(struct wharf_core *core, struct wharf_job *job, uint64_t now_ns
                       job->taken_ns + (words->is_start_limit ? words->start_limit_ns : timeout_ns));
     wharf_place_hold(core, job);
     core->starts.newest_ns = now_ns;
-    /* Its thread is awake by the time when the job may begin, and looks at the word itself. */
+    /* The GPU's thread is then awake when the job may start, and polls the word itself. */
     if (wharf_place_needs_gpu(job))
         core->fleet.gpus_wanted |= wharf_gpu_memory_owners(job);
-    /* It looks by itself before long where there are others, unless these have waited for long. */
+    /* With other held jobs it may wake soon enough; not if these have waited for long. */
     if (core->loop_wakes_at_ns > now_ns + core->config.spin_ns + LEAST_PAUSE_NS)
         core->wake_loop = true;
 }
@@ -70,7 +70,7 @@ static void let_begin(struct wharf_core *core, struct wharf_job *job, uint64_t n
     wharf_core_queue_job(core, job, now_ns);
 }
 
-/* The next of the session's words; returns how many were looked at. */
+/* Polls the session's next words.  Returns their number. */
 static unsigned look_at(struct wharf_core *core, struct wharf_session *session, uint64_t now_ns,
                         bool *ret_found)
 {

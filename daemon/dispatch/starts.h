@@ -2,17 +2,17 @@
 /*
  * starts.h: jobs that wait for their clients' streams.
  *
- * A job with a start word is held until its client, or rather a CUDA stream of it, has stored the
- * job's serial number there.  Until then it is in no pool: it holds neither a worker nor anything
- * of a GPU, and no kernel stays for its sake.  Nobody is woken by such a store, so the words are
- * looked at: with the rings, by whoever looks at these, as long as a job has waited for no longer
- * than rings are watched (`spin`); and by the loop thread's timer, each time that the youngest job
- * has waited a sixteenth longer.  Each look is charged to the session, and sessions take turns.
+ * A job with a start word is held until a CUDA stream of its client has stored the job's serial
+ * number there.  Until then it is in no pool: it occupies no worker and no part of a GPU, and keeps
+ * no kernel running.  Such a store wakes nobody, so the daemon polls the words.  Threads that poll
+ * rings also poll words, until the youngest job has waited for `spin`.  Then the loop thread's
+ * timer does, each time that this job has waited a sixteenth longer.  Each look is charged to the
+ * session, and sessions take turns.
  *
- * The words are in memory that the client alone writes, at any time, in which it cannot punch holes
- * and of which each page is there (wharf_segment_keep): so a load under the lock does not wait.  A
- * word that says what is not so has the job begin too early, or not at all: within start_limit_ns
- * it ends with DEADLINE, START_TIME.
+ * The client can write the words at any time, but cannot punch holes into their memory, and all
+ * pages are present (wharf_segment_keep).  So a load under the lock does not block.  A wrong word
+ * makes the job start too early, or not at all: then it ends with DEADLINE, START_TIME within
+ * start_limit_ns.
  *
  * Under the core lock.
  */
@@ -25,19 +25,19 @@
 struct wharf_core;
 struct wharf_job;
 
-/* A job that was just taken, with a start word: queues it, or holds it. */
+/* Queues or holds a job with a start word that was just taken. */
 void wharf_starts_take(struct wharf_core *core, struct wharf_job *job, uint64_t now_ns);
 
-/* Looks at some of the words; whether a job has begun to wait for its turn instead. */
+/* Polls some of the words.  Returns whether a job was queued. */
 bool wharf_starts_look(struct wharf_core *core, uint64_t now_ns);
 
-/* Whether some job has waited for so short a time that it is worth a thread's watch. */
+/* Whether the youngest held job has waited for less than `spin`, so that threads poll words. */
 bool wharf_starts_are_young(const struct wharf_core *core, uint64_t now_ns);
 
-/* When the loop thread is to look; WHARF_NEVER: there are no such jobs. */
+/* When the loop thread polls words next; WHARF_NEVER: no job is held. */
 uint64_t wharf_starts_next_ns(const struct wharf_core *core, uint64_t now_ns);
 
-/* Whether a held job whose deadline has passed ends for its start word's sake. */
+/* Whether the deadline of a held job is that of its start word. */
 bool wharf_starts_is_late(const struct wharf_job *job);
 
 #endif
