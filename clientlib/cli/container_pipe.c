@@ -58,7 +58,7 @@ static int64_t read_input(void *context, uint64_t offset, void *buf, size_t nbyt
     struct container_pipe *pipe = context;
 
     if (wharf_cli_handover_is_on(&pipe->files))
-        return wharf_cli_handover_read(&pipe->files, offset, buf, nbytes);
+        return wharf_cli_input_read_bare(pipe->task->input, offset, buf, nbytes);
     return wharf_cli_input_read_at(pipe->task->input, offset, buf, nbytes);
 }
 
@@ -382,7 +382,7 @@ static int64_t read_again(void *context, uint64_t offset, void *buf, size_t nbyt
 {
     const struct container_pipe *pipe = context;
 
-    return wharf_cli_handover_read(&pipe->files, offset, buf, nbytes);
+    return wharf_cli_input_read_bare(pipe->task->input, offset, buf, nbytes);
 }
 
 /* Reads the payloads of the slot's n chunks, which there was room for, up to one that cannot be
@@ -452,6 +452,15 @@ static void stop(void *context)
     wharf_cli_input_stop(pipe->task->input);
 }
 
+/* Of an input of which lines are read this process reads them. */
+static void hand_over(struct container_pipe *pipe)
+{
+    bool is_whole = pipe->start == 0 && pipe->end == UINT64_MAX;
+
+    if (!pipe->is_direct)
+        wharf_cli_handover_begin(&pipe->files, pipe->task, is_whole ? pipe->out_begin : UINT64_MAX);
+}
+
 /* Until the end, or until a chunk comes that is too large. */
 static int run_slots(struct container_pipe *pipe, struct slot *slots, unsigned n_slots)
 {
@@ -469,9 +478,7 @@ static int run_slots(struct container_pipe *pipe, struct slot *slots, unsigned n
     if (r < 0) {
         pipe->status = wharf_cli_loads_say_error(pipe->task, "cannot unpack", r);
     } else {
-        wharf_cli_handover_begin(&pipe->files, pipe->task,
-                                 pipe->start == 0 && pipe->end == UINT64_MAX ? pipe->out_begin
-                                                                             : UINT64_MAX);
+        hand_over(pipe);
         r = wharf_cli_pipeline_run(&stages, slots, sizeof(*slots), n_slots, n_workers);
         if (r < 0)
             pipe->status = wharf_cli_task_error(pipe->task, "cannot unpack", r);

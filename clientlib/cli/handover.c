@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clientlib/cli/handover.h"
 
-#include <errno.h>
-#include <unistd.h>
-
 #include "clientlib/wharf.h"
 
 /* The daemon starts a process for the files of each command, which takes some milliseconds: what is
@@ -39,7 +36,7 @@ void wharf_cli_handover_begin(struct wharf_cli_handover *handover, struct wharf_
 {
     struct wharf_cli_service *service = task->service;
 
-    *handover = (struct wharf_cli_handover){.service = service, .input = task->input};
+    *handover = (struct wharf_cli_handover){.service = service};
     if (!service->wharf || has_gpu(service) || !task->input->is_seekable ||
         task->input->nbytes < LEAST_NBYTES)
         return;
@@ -67,24 +64,4 @@ void wharf_cli_handover_end(struct wharf_cli_handover *handover)
         wharf_unregister(service->wharf, handover->out_file);
     if (handover->in_file)
         wharf_unregister(service->wharf, handover->in_file);
-}
-
-int64_t wharf_cli_handover_read(const struct wharf_cli_handover *handover, uint64_t offset,
-                                void *buf, size_t nbytes)
-{
-    const struct wharf_cli_input *input = handover->input;
-    size_t done = 0;
-
-    while (done < nbytes) {
-        ssize_t n = pread(input->fd, (uint8_t *)buf + done, nbytes - done,
-                          (off_t)(input->base + offset + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        done += (size_t)n;
-    }
-    return (int64_t)done;
 }

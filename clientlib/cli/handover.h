@@ -18,7 +18,6 @@
 
 struct wharf_cli_handover {
     struct wharf_cli_service *service;
-    const struct wharf_cli_input *input;
     /* What jobs call the first bytes of the input and of its output.  NULL: not handed over. */
     const uint8_t *in;
     uint8_t *out;
@@ -43,10 +42,5 @@ static inline bool wharf_cli_handover_is_on(const struct wharf_cli_handover *han
 {
     return handover->in && !__atomic_load_n(&handover->is_off, __ATOMIC_RELAXED);
 }
-
-/* Reads nbytes of the input at `offset`, and no more: by any thread.  As wharf_cli_input_read_at.
- */
-int64_t wharf_cli_handover_read(const struct wharf_cli_handover *handover, uint64_t offset,
-                                void *buf, size_t nbytes);
 
 #endif

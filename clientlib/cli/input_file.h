@@ -56,7 +56,7 @@ int64_t wharf_cli_input_read_at(struct wharf_cli_input *input, uint64_t offset, 
 int64_t wharf_cli_input_read_some(struct wharf_cli_input *input, uint64_t offset, void *buf,
                                   size_t nbytes);
 
-/* Like _read_at, for files that can seek; reads no byte ahead. */
+/* Like _read_at, for files that can seek, by any thread; reads no byte ahead. */
 int64_t wharf_cli_input_read_bare(struct wharf_cli_input *input, uint64_t offset, void *buf,
                                   size_t nbytes);
 

@@ -90,6 +90,17 @@ test_offsets_are_those_of_the_command() {
     cmp out data
 }
 
+# What the command decodes itself is not handed over: after a failure of the daemon's it is not done again.
+test_lines_of_a_range_are_read_by_the_command() {
+    make_daemon_files
+    start_daemon ''
+    "$WHARF" pack -q -c bdi -o lines.whr data
+    [ "$(size lines.whr)" -gt 1048576 ]
+    "$WHARF" cat -q --socket s --direct -r 1000001:777777 lines.whr > out
+    tail -c +1000002 data | head -c 777777 | cmp - out
+    expect_counted 0 file_input_bytes_total
+}
+
 test_bad_files_are_told_as_elsewhere() {
     make_daemon_files
     start_daemon ''
