@@ -5,6 +5,11 @@
  * Sections daemon, cpu, gpu, schedule, total and owners are members of struct wharf_config, quota
  * (and tenant and group, which have the same keys) of struct wharf_quota, listen of struct
  * wharf_config_listen.
+ *
+ * A SETTING MORE is a member there (a uint64_t, or an array of chars for a text), a row here, and
+ * an item `.It Cm KEY No = DEFAULT` of wharfd.conf(5) in the subsection of its section, with `Sy *`
+ * behind it if it is AT_START.  The loop thread reads server->config, others core->config.  Where
+ * code keeps a copy of a value that RELOADS, apply_config() of server_loop.c renews the copy.
  */
 #include "daemon/base/config_table.h"
 
