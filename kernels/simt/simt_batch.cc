@@ -85,7 +85,7 @@ int run_crew(const wharf_device_batch &batch, const simt::options &options, uint
     uint8_t *scratch = new_scratch(Codec::WORKERS * N, options.seed);
     if (!scratch)
         return -ENOMEM;
-    batch_control control = {0, 0};
+    batch_control control = {};
     uint64_t n_steps = simt::run_block<typename Codec::all_shared>(
         options, Codec::WORKERS + 1, [&](typename Codec::all_shared &s, unsigned warp) {
             run_batch_crew<Codec>(s, batch, &control, 0, 1, warp, scratch, N);
