@@ -156,7 +156,7 @@ Test(cuda_calls_simt, all_codecs_give_the_processors_outcomes)
             check_codec(codec);
             n++;
         }
-    cr_assert_eq(n, 17);
+    cr_assert_geq(n, 17, "%u codecs", n);
     cr_assert(!wharf_cuda_can_decode(WHARF_CODEC_BLOSC));
     cr_assert(!wharf_cuda_can_decode(UINT32_MAX));
 }
