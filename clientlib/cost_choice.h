@@ -25,8 +25,8 @@ struct wharf_client_cost {
     uint32_t until_other;             /* calls until the slower side is tried again */
     uint32_t n_tries;                 /* calls left in the present trial */
     uint8_t last;                     /* the side of the last call, enum wharf_client_side */
-    uint8_t
-        is_first[WHARF_CLIENT_N_SIDES]; /* the next call on this side is the first for a while */
+    /* By side: no call ran there for a while, so the next one meets cold caches. */
+    uint8_t is_first[WHARF_CLIENT_N_SIDES];
 };
 
 struct wharf_client_costs {

@@ -17,8 +17,7 @@ struct block_command {
     input_source source;
     uint8_t *out;
     uint32_t out_avail;
-    uint32_t
-        at; /* in the input, from source.aligned on: bits of Deflate, bytes of LZ4 and Snappy */
+    uint32_t at; /* input position after source.aligned; Deflate: bits, LZ4 and Snappy: bytes */
     uint32_t position;
     uint32_t steps_left;
     uint32_t ended; /* there is nothing more to do */

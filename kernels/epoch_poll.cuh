@@ -51,9 +51,8 @@ struct poller {
     uint32_t n_few;
     /* It has added to the number of completions without waiting for the result. */
     bool noops_unordered;
-    uint32_t
-        batch_end; /* with per_batch: the tail in the first look, beyond which nothing is taken */
-    uint32_t many_ns; /* when there was last enough work for the kernel for many items */
+    uint32_t batch_end; /* with per_batch: the tail at the first poll; later items stay queued */
+    uint32_t many_ns;   /* when there was last enough work for the kernel for many items */
 };
 
 /* collective.  Loads three words and the next items, all in flight at the same time. */

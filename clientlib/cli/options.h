@@ -24,12 +24,11 @@ struct wharf_cli_options {
     bool quiet;
     bool verbose;
     bool salvage;        /* bad data is written as far as it decodes */
-    bool offers_salvage; /* the command could, whatever the input is */
-    bool progress;       /* shown wherever standard error goes */
-    const char
-        *codec; /* what the input is, of those that wharf_cli_cpu_format_of_name knows, or NULL */
-    bool to_stdout;     /* instead of a file beside the input */
-    const char *output; /* NULL when not given */
+    bool offers_salvage; /* the command has --salvage for some kinds of input */
+    bool progress;       /* shown even if standard error is no terminal */
+    const char *codec;   /* a name that wharf_cli_cpu_format_of_name knows, or NULL */
+    bool to_stdout;      /* instead of a file beside the input */
+    const char *output;  /* NULL when not given */
     bool force;
 };
 

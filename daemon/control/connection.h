@@ -51,9 +51,8 @@ struct wharf_connection {
     struct wharf_timer unread_timer; /* of all holds but DOORBELL and STATS */
     struct wharf_timer room_timer;   /* of WHARF_HOLD_ROOM */
     uint64_t room_since_ns;          /* since when it waits for room; 0: it does not */
-    bool is_over; /* over its tenant's quota: it waits, or has a reserved place */
-    const char
-        *reserved_text; /* of a reserved place (room.h): the limit that it exceeds; or NULL */
+    bool is_over;              /* over its tenant's quota: it waits, or has a reserved place */
+    const char *reserved_text; /* the limit that a reserved place (room.h) exceeds, or NULL */
     struct wharf_list link;
     struct wharf_list tenant_link;    /* in its tenant's list */
     struct wharf_list fd_filter_link; /* in the filter's queue */

@@ -60,15 +60,13 @@ struct wharf_job_words {
 struct wharf_job {
     union {
         struct wharf_submission submission;
-        struct wharf_completion
-            completion; /* of a job that ended during a lease, in another thread */
+        struct wharf_completion completion; /* if it ended during a lease, in another thread */
     };
     struct wharf_session *session;
     struct wharf_list link;          /* in a queue, or not linked */
     struct wharf_heap_node deadline; /* in the core's heap, if it has one */
     struct wharf_region *source;     /* of a batch: the region of its table; NULL: it was refused */
-    struct wharf_region
-        *destination; /* of a batch: the region of its results; NULL if the client wants none */
+    struct wharf_region *destination;  /* of a batch: the region of its results; NULL: none */
     struct wharf_session_model *model; /* the model that its parameter names; NULL: none */
     struct wharf_job_words *words;     /* those of its slot; NULL: it has none */
     struct wharf_batch *batch;         /* NULL until it is opened */

@@ -183,10 +183,9 @@ struct wharf_gpu_told {
     /* Unanswered requests, in the order of the expected answers: to register, and to release. */
     struct wharf_list asked, forgotten;
     uint32_t n_asked;
-    uint64_t
-        registering_ns;   /* since when the worker registers the first of `asked`; 0: it does not */
-    uint64_t silent_ns;   /* since when it has answered nothing; 0: nothing is unanswered */
-    uint64_t patience_ns; /* the longest patience_ns of pieces that ran since then */
+    uint64_t registering_ns; /* when the worker began the first of `asked`; 0: it is idle */
+    uint64_t silent_ns;      /* since when it has answered nothing; 0: nothing is unanswered */
+    uint64_t patience_ns;    /* the longest patience_ns of pieces that ran since then */
     struct wharf_gpu_pass pass;
     bool has_unheld;          /* wharf_gpu_pins_retire has something to do */
     uint64_t forgotten_at_ns; /* when the worker was last told to release memory */

@@ -182,8 +182,7 @@ struct wharf_parallel_inflate {
     uint64_t out_of_member;
     uint64_t verified;
     uint64_t told_member_start;
-    struct wharf_parallel_point
-        point; /* of the last span; its bit is UINT64_MAX where it has none */
+    struct wharf_parallel_point point; /* of the last span; bit_offset UINT64_MAX: none */
     struct wharf_outcome outcome;
 };
 

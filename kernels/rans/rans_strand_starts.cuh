@@ -65,8 +65,7 @@ struct strands {
     uint32_t group[STRANDS]; /* that comes next */
     uint32_t end[STRANDS];   /* the group at which the strand ends */
     uint32_t last[STRANDS];  /* the split whose window is its last one to verify */
-    window
-        next[STRANDS]; /* that comes next, or is being passed; its start and state are not here */
+    window next[STRANDS];    /* being passed, or the next one; its start and state are elsewhere */
 };
 
 /* What all strands of a warp share. */

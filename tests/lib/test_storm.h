@@ -77,8 +77,7 @@ struct test_storm {
     uint64_t longest_gap_ns; /* between two completions */
     int error_number;        /* of the call that failed, or 0 */
     char error[256];
-    void
-        *in_flight; /* after a failure: where jobs may still write, to be freed after wharf_close */
+    void *in_flight; /* after a failure, jobs may still write here: free it after wharf_close */
 };
 
 size_t test_storm_out_nbytes(const struct test_storm *storm);
