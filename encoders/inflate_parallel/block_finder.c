@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The search goes through the source in slices that stay in the first-level cache, once for each
- * kind of block.
+ * The search scans the source in slices that fit the first-level cache, once for each kind of
+ * block.
  *
- * Dynamic blocks: the first 13 bits of the header are tested at 48 positions at once, by shifts of
- * one word; one position in nine is left.  There the lengths of the code length code have to
- * make a complete code, which a table of four lengths adds up; one in two hundred is left.  These
- * headers are read as the inflater reads them.
+ * Dynamic blocks (RFC 1951, 3.2.7): shifts of one word test the header's first 13 bits at 48
+ * positions at once; one position in nine passes.  Next, the code lengths of the code length code
+ * must form a complete code; a table sums the code space of four lengths at a time; one position in
+ * two hundred passes.  The inflater itself then reads the remaining headers.
  *
- * Stored blocks: LEN has to be the complement of NLEN, with at least three zeros in front, and what
- * follows the block, if it is there, a good header too.
+ * Stored blocks (RFC 1951, 3.2.4): LEN must be the complement of NLEN, with at least three zero
+ * bits in front.  If the input reaches behind the block, a good header must follow it.
  */
 #include "encoders/inflate_parallel/block_finder.h"
 
@@ -21,7 +21,7 @@
 
 enum {
     SLICE_NBYTES = 8 << 10,
-    /* What is read at a position without asking whether it is there. */
+    /* Tests read up to so many bytes behind a position without a bounds check. */
     MARGIN_NBYTES = 24,
     STEP_NBITS = 48,
     /* The code space of a complete code length code. */
@@ -87,8 +87,8 @@ static bool find_dynamic(struct wharf_inflate *inflate, const uint8_t *in, size_
     return false;
 }
 
-/* Whether a stored block's length at byte `at` is followed by another good header, or by more than
- * is there. */
+/* Whether the stored block whose LEN is at byte `at` ends before a good header, or behind the
+ * input. */
 static bool has_follower(struct wharf_inflate *inflate, const uint8_t *in, size_t in_nbytes,
                          size_t at)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Units are looked at in groups: one without a marker is packed at once; in others each unit is
- * looked up, whatever it is, since markers and bytes alternate in ways that no processor guesses.
+ * Units are replaced in groups.  A group without markers is packed as a whole.  In other groups
+ * every unit goes through the table, byte or marker: a branch between the two would be
+ * mispredicted too often.
  */
 #include "encoders/inflate_parallel/inflate_markers.h"
 
@@ -38,7 +39,7 @@ static bool group_has_any(const uint16_t *units)
 
 bool wharf_markers_any(const uint16_t *units, size_t n_units)
 {
-    /* Backwards: the last ones are the most likely to be told from afar. */
+    /* Backwards: markers become rarer towards the end of a guess. */
     for (; n_units >= GROUP; n_units -= GROUP)
         if (group_has_any(units + n_units - GROUP))
             return true;
@@ -59,7 +60,7 @@ static void pack(const uint16_t *units, uint8_t *out)
     }
 }
 
-/* Eight at a time, so that a store is a word. */
+/* Eight units at a time, so that each store is one 64-bit word. */
 static void look_up(const uint16_t *units, const uint8_t *byte_of, uint8_t *out)
 {
     for (unsigned i = 0; i < GROUP; i += 8) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Guesses: finds a block in a part, and decodes from there to the next part's first block.
+ * Guesses: a worker finds a block in its part and decodes from there to the next part's first
+ * block.
  *
- * Output is wide until 32 KiB without a marker stand behind, or until the guess is proven; from
- * then on it is bytes.  A guess pauses at its end, at an error, and when it has put out enough:
- * the proven decoder goes on from there when it comes, or drops it.
+ * Output is wide (inflate_markers.h) until the last 32 KiB contain no marker, or until the guess is
+ * proven; then it is bytes.  A guess pauses at its end, at an error, and at its limit of output.
+ * When the proven decoder arrives, it either continues from there or drops the guess.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,10 +15,10 @@
 
 enum {
     WINDOW = WHARF_DEFLATE_WINDOW_NBYTES,
-    /* Between two looks whether the guess still counts. */
+    /* Searched between two checks whether the guess is still wanted. */
     SEARCH_NBYTES = 64 << 10,
     STRETCH_UNITS = 64 << 10,
-    /* A beginning behind which so little decodes is wrong, and another one is looked for. */
+    /* If an error follows within so many bits, the start was wrong: search for another one. */
     WRONG_NBITS = 8 * (64 << 10),
     MAX_TRIES = 8,
     /* After so many wrong guesses in a row only every eighth part is tried. */
@@ -75,7 +76,7 @@ static bool find_start(struct wharf_parallel_inflate *stream, struct wharf_part 
     return false;
 }
 
-/* Says where the guess begins, for the proven decoder to meet. */
+/* Publishes where the guess begins, so that the proven decoder can meet it. */
 static bool tell_start(struct wharf_parallel_inflate *stream, struct wharf_part *part,
                        const struct wharf_block_start *start)
 {
@@ -110,7 +111,7 @@ static bool may_end_wide(const struct wharf_part *part)
     return !wharf_markers_any(part->wide + wharf_part_n_wide(part), WINDOW);
 }
 
-/* With the lock held: a chunk is full, and joins those of the guess. */
+/* With the lock held: appends a full chunk to those of the guess. */
 static void keep_chunk(struct wharf_parallel_inflate *stream, struct wharf_part *part)
 {
     struct wharf_decoder *decoder = part->decoder;
@@ -127,7 +128,7 @@ static void keep_chunk(struct wharf_parallel_inflate *stream, struct wharf_part 
     part->last_chunk = chunk;
 }
 
-/* Room for the next stretch.  False: it is to pause. */
+/* Makes room for the next stretch.  False: the guess must pause. */
 static bool make_room(struct wharf_parallel_inflate *stream, struct wharf_part *part)
 {
     struct wharf_decoder *decoder = part->decoder;
@@ -141,7 +142,7 @@ static bool make_room(struct wharf_parallel_inflate *stream, struct wharf_part *
         if (left > STRETCH_UNITS)
             left = STRETCH_UNITS;
         inflate->out_end = inflate->out_next + left * sizeof(uint16_t);
-        /* With less, the next match may not fit, and nothing would come. */
+        /* With less room the next match may not fit, and the stretch would make no progress. */
         return left >= WHARF_DEFLATE_MAX_MATCH;
     }
     if (!ends_wide)
@@ -169,17 +170,17 @@ static bool make_room(struct wharf_parallel_inflate *stream, struct wharf_part *
     return true;
 }
 
-/* Goes over to the next part's source; further no guess goes. */
+/* Moves on to the next part's source.  A guess never goes further than that part. */
 static bool enter_next(struct wharf_parallel_inflate *stream, struct wharf_part *part)
 {
     if (part->decoder->source != part || part->is_last)
         return false;
-    /* Complete, as wharf_parallel_guessable saw. */
+    /* Its source is complete: wharf_parallel_guessable checked it. */
     wharf_decoder_enter(part->decoder, wharf_part_at(stream, part->index + 1));
     return true;
 }
 
-/* One stretch.  False: it is to pause; *ret_wrong when nothing good came. */
+/* Decodes one stretch.  False: the guess must pause.  Sets *ret_wrong if the start was wrong. */
 static bool run_stretch(struct wharf_parallel_inflate *stream, struct wharf_part *part,
                         bool *ret_wrong)
 {
@@ -201,7 +202,7 @@ static bool run_stretch(struct wharf_parallel_inflate *stream, struct wharf_part
     }
 }
 
-/* Until it pauses, is dropped or is proven. */
+/* Decodes until the guess pauses, is dropped or is proven. */
 static void decode(struct wharf_parallel_inflate *stream, struct wharf_part *part, bool *ret_wrong)
 {
     enum wharf_part_state state;
@@ -216,7 +217,7 @@ static void decode(struct wharf_parallel_inflate *stream, struct wharf_part *par
     }
 }
 
-/* With the lock held: whether another beginning is to be looked for behind a wrong one. */
+/* With the lock held: whether to search for another start after a wrong one. */
 static bool tries_again(struct wharf_parallel_inflate *stream, struct wharf_part *part,
                         bool is_wrong)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The beginning, the end and the consumer's side, which judges checksums in order. */
+/* Creation, release, and the consumer's side, which verifies checksums in stream order. */
 #include "encoders/inflate_parallel/parallel_inflate.h"
 
 #include <errno.h>
@@ -15,8 +15,8 @@
 
 /* ---- beginning and end -------------------------------------------------------------------- */
 
-/* One that the proven decoder has, one each that the threads guess in, one being read, and one
- * whose output waits. */
+/* One for the proven decoder, one guess for each worker, one being read, and one whose output
+ * waits. */
 static unsigned slots_for(unsigned n_workers)
 {
     return n_workers + 3;
@@ -231,7 +231,7 @@ static void judge_run(struct wharf_parallel_inflate *stream, const struct wharf_
     }
 }
 
-/* How much of a chunk is output. */
+/* Verifies a chunk's checksums.  Returns how many of its bytes are output. */
 static size_t judge(struct wharf_parallel_inflate *stream, const struct wharf_chunk *chunk)
 {
     size_t nbytes = 0;
@@ -263,7 +263,7 @@ static void give_back(struct wharf_parallel_inflate *stream)
     wharf_parallel_free_chunk(stream, chunk);
 }
 
-/* Takes the next chunk of the queue; waits for it.  False at the end. */
+/* Waits for the queue's next chunk and takes it.  False at the end. */
 static bool take(struct wharf_parallel_inflate *stream)
 {
     while (!stream->is_stopped) {
