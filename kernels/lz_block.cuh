@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lz_block.cuh: one stream of lz4 or snappy on all warps of a block.  The first warp runs the
- * decoder, and calls the others for as many sequences as they can take together, a part of the
- * input at a time.  What they cannot take is the first warp's, as in lz_decode.cuh, and it alone
- * judges.
+ * lz_block.cuh: decodes one stream of lz4 or snappy with all warps of a block.
+ *
+ * The first warp runs the decoder.  It commands the others to decode, part by part of the input,
+ * as many sequences as the block can take together (lz_block_find.cuh, lz_block_write.cuh).  At a
+ * sequence that the block cannot take, the first warp continues alone, as in lz_decode.cuh.  Only
+ * the first warp reports errors.
  */
 #ifndef WHARF_KERNELS_LZ_BLOCK_CUH
 #define WHARF_KERNELS_LZ_BLOCK_CUH
@@ -16,7 +18,7 @@ namespace wharf
 namespace lz
 {
 
-/* Of all lanes of all warps alike. */
+/* The same in all lanes of all warps. */
 struct together_result {
     uint32_t at; /* as block_command's */
     uint32_t position;
@@ -25,7 +27,8 @@ struct together_result {
     uint32_t steps_left;
 };
 
-/* For all warps.  The input from the quad on in which `at` lies.  Does not synchronise. */
+/* For all warps.  Loads the part's input, from the quad that contains `at`.  Does not synchronise.
+ */
 template <typename P>
 WHARF_DEVICE window_view<P> fill_window(block_shared<P> &s, const input_source &source,
                                         unsigned number, uint32_t at)
@@ -38,7 +41,7 @@ WHARF_DEVICE window_view<P> fill_window(block_shared<P> &s, const input_source &
     return in;
 }
 
-/* The sequences that a lane looks at for a batch. */
+/* A lane's sequences of a batch. */
 template <typename P>
 struct lane_looks {
     found f[P::LANE_SEQUENCES];
@@ -46,8 +49,8 @@ struct lane_looks {
     uint32_t n; /* the batch has no more, as far as this lane knows */
 };
 
-/* One lane.  Its sequences of the batch that begins with number `first` of the part's n_starts;
- * places are counted from its own first byte. */
+/* One lane.  Parses its sequences of the batch, which begins with number `first` of the part's
+ * n_starts.  Places are counted from the lane's own first byte. */
 template <typename P, typename Format>
 WHARF_DEVICE lane_looks<P> look_at(const block_shared<P> &s, const window_view<P> &in,
                                    uint32_t in_left, unsigned number, uint32_t first,
@@ -73,7 +76,8 @@ WHARF_DEVICE lane_looks<P> look_at(const block_shared<P> &s, const window_view<P
     return l;
 }
 
-/* For all warps.  Where each lane's sequences begin in the batch; how many are in order. */
+/* For all warps.  Finds where each lane's sequences begin in the batch's output, and how many
+ * sequences are valid. */
 template <typename P>
 WHARF_DEVICE void place_looks(block_shared<P> &s, unsigned warp, lane_looks<P> &l,
                               uint32_t position, uint32_t room)
@@ -105,8 +109,8 @@ WHARF_DEVICE void place_looks(block_shared<P> &s, unsigned warp, lane_looks<P> &
     l.n = reduce_min(load(&s.least[lane_id() % P::WARPS]));
 }
 
-/* One lane.  Stores what the others need of its sequences; those not of the batch have no bytes
- * from now on.  l.n is not 0. */
+/* One lane.  Stores for the other lanes what they need of its sequences, and empties those that
+ * are not of the batch.  l.n is not 0. */
 template <typename P>
 WHARF_DEVICE void give_looks(block_shared<P> &s, unsigned number, lane_looks<P> &l,
                              uint32_t position)
@@ -130,8 +134,8 @@ WHARF_DEVICE void give_looks(block_shared<P> &s, unsigned number, lane_looks<P> 
 }
 
 /*
- * For all warps.  Takes the sequences of a part of the input, up to one that is not good, or
- * reaches too far, or does not fit.  What r says moves on.  Returns how many.
+ * For all warps.  Decodes the sequences of a part of the input, up to one that is not good, that
+ * reaches before the output, or that does not fit.  Advances r.  Returns the number of sequences.
  */
 template <typename P, typename Format>
 WHARF_DEVICE uint32_t take_part(block_shared<P> &s, unsigned warp, const input_source &source,
@@ -161,7 +165,7 @@ WHARF_DEVICE uint32_t take_part(block_shared<P> &s, unsigned warp, const input_s
     return done;
 }
 
-/* For all warps, with what the first has commanded. */
+/* For all warps.  Runs the first warp's command. */
 template <typename P, typename Format>
 WHARF_DEVICE_NOINLINE together_result decode_together(shared_ref<block_shared<P>> ref,
                                                       unsigned warp)
@@ -190,13 +194,14 @@ WHARF_DEVICE_NOINLINE together_result decode_together(shared_ref<block_shared<P>
     return r;
 }
 
-/* What the block leaves to the first warp is that sequence, and so many turns if the block took few
- * sequences: what comes next may be of that kind too. */
+/* After a block took fewer sequences than FEW_SEQUENCES, the first warp decodes so many turns
+ * alone: the sequences that follow are probably unfit for the block too.  Otherwise it takes only
+ * the one at which the block stopped. */
 constexpr uint32_t FEW_SEQUENCES = 256;
 constexpr uint32_t ALONE_TURNS = 64;
 
-/* collective, for the first warp.  What of the stream its block can take together.  Returns how
- * many sequences. */
+/* collective, for the first warp.  Has the block decode as much of the stream as it can.  Returns
+ * the number of sequences. */
 template <typename P, typename Format>
 WHARF_DEVICE uint32_t take_by_block(shared_ref<block_shared<P>> ref, stream &st, Format &format)
 {
@@ -212,7 +217,7 @@ WHARF_DEVICE uint32_t take_by_block(shared_ref<block_shared<P>> ref, stream &st,
     return n;
 }
 
-/* collective, for the first warp.  As decode_turns(), to the end. */
+/* collective, for the first warp.  Like decode_turns(), but to the end of the stream. */
 template <typename P, typename Format>
 WHARF_DEVICE uint32_t decode_by_block(shared_ref<block_shared<P>> ref, stream &st, Format &format,
                                       const uint8_t *in, uint32_t &start)
@@ -241,7 +246,7 @@ WHARF_DEVICE verdict decode_block(block_shared<P> &s, const chunk_job &job)
                              });
 }
 
-/* For all warps but the first: does what that commands until there is nothing more. */
+/* For all warps but the first: runs the first warp's commands until it ends them. */
 template <typename P, typename Format>
 WHARF_DEVICE void help(block_shared<P> &s, unsigned warp)
 {
@@ -251,7 +256,7 @@ WHARF_DEVICE void help(block_shared<P> &s, unsigned warp)
 
 } // namespace lz
 
-/* NAME_block.cuh of a codec that has a lz::Format. */
+/* The contents of NAME_block.cuh for a codec with an lz::Format. */
 #define WHARF_LZ_BLOCK(ID, name)                                                                   \
     using name##_block_shared = lz::block_shared<lz::block_tuning>;                                \
     constexpr unsigned ID##_BLOCK_WARPS = lz::block_tuning::WARPS;                                 \

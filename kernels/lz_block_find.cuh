@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lz_block_find.cuh: the sequences of a part of the input, found by all lanes of all warps.
+ * lz_block_find.cuh: finds the sequences of a part of the input with all lanes of all warps.
  *
- * Each lane has a range of 32 bytes and goes from sequence to sequence, first blindly from its
- * first byte, and notes in a word where they begin.  Then it hands the place behind its last one to
- * its right neighbour, which goes again from there, but only until it comes to where it has been:
- * so its own end seldom changes, and soon nobody has to go again.  Lane 0 began where a sequence
- * does, so then all do.
+ * Idea: each lane walks from sequence to sequence through its range of 32 bytes, and notes their
+ * starts in a word of 32 bits.  Its first walk starts blindly at the range's first byte.  It then
+ * passes the place behind its last sequence to its right neighbour, which walks again from there,
+ * until it meets a start that it noted.  Walks merge soon, so a lane's end seldom changes and
+ * few passes are needed.
+ *
+ * Invariant: lane 0 starts at a true sequence.  When no lane has to walk again, each lane started
+ * where the one before it ended, so all noted starts are true.
  */
 #ifndef WHARF_KERNELS_LZ_BLOCK_FIND_CUH
 #define WHARF_KERNELS_LZ_BLOCK_FIND_CUH
@@ -18,25 +21,25 @@ namespace wharf
 namespace lz
 {
 
-/* One lane's range.  Places are counted from the part's first byte. */
+/* One lane's range.  Places count from the part's first byte. */
 struct lane_range {
     uint32_t cut, end; /* of the input too */
     uint32_t entry;    /* where it began */
     uint32_t exit;     /* the first place behind it */
     uint32_t starts;   /* bit k: one begins at cut + k */
-    /* The same of the last time that it found any: what follows one of them is known. */
+    /* The starts and exit of its last walk that found any: a new walk ends where it meets them. */
     uint32_t known_starts, known_exit;
 };
 
-/* One lane.  Where to look behind a sequence that would begin at p: also behind one that is not
- * good, since most that are not there are not, and what is not looked at leads nowhere. */
+/* One lane.  The place behind the sequence that would begin at p.  A walk also goes on behind a bad
+ * sequence: on a wrong path most are bad, and a walk that stopped could not merge. */
 template <typename P>
 WHARF_DEVICE uint32_t behind_place(const found &f, uint32_t p)
 {
     return f.end - p <= P::AHEAD_NBYTES ? f.end : p + 2;
 }
 
-/* One lane.  Goes from `entry`, which is not before the cut unless it is behind the end. */
+/* One lane.  Walks from r.entry, which is at the cut or behind it, or behind the end. */
 template <typename P, typename Format>
 WHARF_DEVICE void walk_range(const window_view<P> &in, uint32_t in_left, lane_range &r,
                              uint32_t entry)
@@ -59,7 +62,7 @@ WHARF_DEVICE void walk_range(const window_view<P> &in, uint32_t in_left, lane_ra
     r.known_exit = starts ? p : r.known_exit;
 }
 
-/* For all warps.  The lane's range after all agree. */
+/* For all warps.  Returns the lane's range once all lanes agree. */
 template <typename P, typename Format>
 WHARF_DEVICE lane_range find_starts(block_shared<P> &s, const window_view<P> &in, unsigned warp,
                                     uint32_t in_left)
@@ -72,7 +75,7 @@ WHARF_DEVICE lane_range find_starts(block_shared<P> &s, const window_view<P> &in
     walk_range<P, Format>(in, in_left, r, r.cut);
     uint32_t from = r.cut; /* where the warp begins, in lane 0 */
     for (;;) {
-        /* In each turn one lane more has what it will have at the end. */
+        /* Each turn makes at least one more lane final. */
         for (;;) {
             uint32_t entry = shfl_up(r.exit, 1);
             entry = lane_id() ? entry : from;
@@ -87,14 +90,14 @@ WHARF_DEVICE lane_range find_starts(block_shared<P> &s, const window_view<P> &in
             store(&s.exits[warp], r.exit);
         syncblock();
         from = warp ? load(&s.exits[warp - 1]) : 0;
-        /* Likewise one warp more. */
+        /* Each turn of the outer loop makes at least one more warp final. */
         if (!any_lane(syncblock_or(lane_id() == 0 && from != r.entry)))
             return r;
     }
 }
 
-/* For all warps.  Stores where sequences begin in s.places, and returns how many do.  Does not
- * synchronise behind that. */
+/* For all warps.  Stores the sequences' starts in s.places and returns their number.  Does not
+ * synchronise afterwards. */
 template <typename P>
 WHARF_DEVICE uint32_t list_starts(block_shared<P> &s, unsigned warp, const lane_range &r)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lz_block_state.cuh: what the warps of a block share while they decode one stream of lz4 or snappy
- * together, for chunks that are too few to give every warp of a GPU one.
+ * lz_block_state.cuh: the shared memory of a block whose warps decode one stream of lz4 or snappy
+ * together.  A block works like this when there are fewer chunks than warps on the GPU.
  */
 #ifndef WHARF_KERNELS_LZ_BLOCK_STATE_CUH
 #define WHARF_KERNELS_LZ_BLOCK_STATE_CUH
@@ -17,25 +17,25 @@ namespace lz
 struct block_tuning {
     static constexpr unsigned WARPS = 16;
     static constexpr unsigned LANES = 32 * WARPS;
-    /* The input of a part: each lane's range has a bit for each byte in a word. */
+    /* A part's input: a word holds one bit for each byte of a lane's range. */
     static constexpr unsigned RANGE_NBYTES = 32;
     static constexpr unsigned PART_NBYTES = RANGE_NBYTES * LANES;
-    /* What is seen of a sequence that begins in the last range. */
+    /* The input loaded behind the last range, for sequences that begin in it. */
     static constexpr unsigned AHEAD_NBYTES = 512;
     /* Sequences have two bytes or more. */
     static constexpr unsigned MAX_SEQUENCES = PART_NBYTES / 2;
-    /* Sequences of a batch, which become output together. */
+    /* Sequences of a batch, which are written together. */
     static constexpr unsigned LANE_SEQUENCES = 2;
     static constexpr unsigned BATCH_SEQUENCES = LANE_SEQUENCES * LANES;
-    /* Bytes of output that are made together: a lane's share of them, in words of four. */
+    /* A lane's share of a segment, the output bytes made together, in words of four bytes. */
     static constexpr unsigned LANE_NWORDS = 4;
     static constexpr unsigned SEGMENT_NBYTES = 4 * LANE_NWORDS * LANES;
-    /* The words in which each byte of a segment has a bit, and their groups of 32. */
+    /* Words with one bit for each byte of a segment, and groups of 32 such words. */
     static constexpr unsigned BITS_NWORDS = SEGMENT_NBYTES / 32;
     static constexpr unsigned BITS_WARPS = BITS_NWORDS / 32;
 };
 
-/* The bytes of a batch are fewer, so that where one is fits 16 bits. */
+/* A batch has fewer bytes, so a place in it fits 16 bits. */
 constexpr uint32_t BATCH_NBYTES = 1 << 16;
 
 template <typename P>
@@ -46,11 +46,12 @@ struct alignas(16) block_shared {
     alignas(16) uint32_t window[WINDOW_NWORDS];
     /* Where the part's sequences begin. */
     alignas(4) uint16_t places[P::MAX_SEQUENCES];
-    /* Of a batch; places are counted from its first byte.  Where the match begins, times 2^16, and
-     * its distance; above these, where literals are in the part, less where the sequence begins. */
+    /* Of a batch; places count from its first byte.  Bits 0 to 15: the match's distance; bits 16 to
+     * 31: the match's place; bits 32 to 63: the literals' place in the part, minus the sequence's
+     * place. */
     uint64_t sequences[P::BATCH_SEQUENCES];
-    /* A bit for each byte of a segment that begins a sequence; those before each word, in its group
-     * of 32; those in each group. */
+    /* One bit for each byte of a segment that begins a sequence.  Also the number of such bits
+     * before each word within its group, and in each group. */
     uint32_t begins[P::BITS_NWORDS];
     uint16_t ranks[P::BITS_NWORDS];
     uint32_t group_counts[P::BITS_WARPS];
@@ -63,17 +64,17 @@ struct alignas(16) block_shared {
     uint32_t last_end, last_place, last_match;
 };
 
-/* What is taken from the step budget for a part.  One leaves a sequence of two bytes behind, or the
- * first warp takes one. */
+/* The charge to the step budget for a part.  Each part completes at least one sequence of two
+ * bytes, or the first warp takes one after it. */
 constexpr uint32_t PART_STEPS = 4;
 
-/* The input of a part, as look() wants it: places are counted from the part's first byte. */
+/* A part's input, with the interface that look() needs.  Places count from its first byte. */
 template <typename P>
 struct window_view {
     shared_ref<block_shared<P>> all;
     uint32_t skew_nbits;
 
-    /* One lane.  32 bits that begin `ahead` bits behind the first; of no use behind the window. */
+    /* One lane.  32 bits from bit `ahead` on; unspecified behind the window. */
     WHARF_DEVICE_MEMBER uint32_t peek_32(uint32_t ahead) const
     {
         uint32_t p = skew_nbits + ahead;
@@ -83,7 +84,7 @@ struct window_view {
         return funnel_right(load(w), load(w + 1), p);
     }
 
-    /* Bytes behind the part's first that are there. */
+    /* How many bytes it holds. */
     WHARF_DEVICE_MEMBER uint32_t reach() const { return P::PART_NBYTES + P::AHEAD_NBYTES; }
 };
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lz_block_write.cuh: sequences become output, by all warps of a block, a batch of sequences and in
- * it a segment of output at a time.
+ * lz_block_write.cuh: all warps of a block write a batch of sequences, one segment of output at a
+ * time.
  *
- * A bit for each byte of the segment says where sequences begin, so the number of bits up to a byte
- * says whose it is.  Each byte becomes a literal or a byte of the output before the segment, which
- * are loaded, or a reference to an earlier byte of the segment.  References then are followed, all
- * at the same time, each step making them twice as long, until all bytes are known.
+ * Idea: one bit for each byte of the segment marks where sequences begin.  The number of bits set
+ * up to a byte identifies its sequence.  A byte is a literal or a byte of the output before the
+ * segment, which are loaded at once, or a reference to an earlier byte of the segment.  All
+ * references are then followed at the same time (pointer jumping): each step replaces a reference
+ * by its target's, so distances double and a step count logarithmic in the segment's size suffices.
  */
 #ifndef WHARF_KERNELS_LZ_BLOCK_WRITE_CUH
 #define WHARF_KERNELS_LZ_BLOCK_WRITE_CUH
@@ -18,30 +19,30 @@ namespace wharf
 namespace lz
 {
 
-/* A word of a segment: a byte that is known, or where in the segment it is to be found. */
+/* An entry of a segment: with BYTE_KNOWN a byte, else the place in the segment to take it from. */
 constexpr uint32_t BYTE_KNOWN = 0x8000;
 
-/* What is the same in all lanes of all warps. */
+/* The same in all lanes of all warps. */
 struct block_output {
     const uint8_t *in; /* what block_sequence's places are counted from */
     uint8_t *out;
     uint32_t position; /* of the batch's first byte */
 };
 
-/* The segment: bytes `done` to done + n - 1 of the batch; the first is at [skew]. */
+/* A segment: bytes `done` to done + n - 1 of the batch.  The first is at bytes[skew]. */
 struct segment {
     uint8_t *to; /* where [0] would go, a multiple of 16 */
     uint32_t done, n, skew;
 };
 
-/* The lane's sequences of a batch, one behind the other; places are counted from its first byte.
- * Those that are not of the batch have no bytes. */
+/* The lane's sequences of a batch, in order; places count from the batch's first byte.  Sequences
+ * that are not of the batch are empty. */
 template <typename P>
 struct lane_sequences {
     uint32_t begin[P::LANE_SEQUENCES + 1]; /* and where the last one ends */
 };
 
-/* For all warps, with no bit set.  Sets those of the segment.  Does not synchronise. */
+/* For all warps, while no bit is set.  Sets the bits of the segment.  Does not synchronise. */
 template <typename P>
 WHARF_DEVICE void mark_begins(block_shared<P> &s, unsigned number, const segment &seg,
                               const lane_sequences<P> &mine)
@@ -58,7 +59,7 @@ WHARF_DEVICE void mark_begins(block_shared<P> &s, unsigned number, const segment
     }
 }
 
-/* For all warps, behind a syncblock().  Counts bits.  Does not synchronise behind that. */
+/* For all warps, after a syncblock().  Counts the bits.  Does not synchronise afterwards. */
 template <typename P>
 WHARF_DEVICE void rank_begins(block_shared<P> &s, unsigned warp)
 {
@@ -72,13 +73,13 @@ WHARF_DEVICE void rank_begins(block_shared<P> &s, unsigned warp)
         store(&s.group_counts[warp], upto);
 }
 
-/* The lane's bytes: four from byte 4 * (r * LANES + number) of the segment on, at [r]. */
+/* The lane's bytes: [r] holds the four from byte 4 * (r * LANES + number) of the segment on. */
 template <typename P>
 struct lane_bytes {
     uint32_t word[P::LANE_NWORDS][4];
 };
 
-/* collective.  Row r of a lane's bytes. */
+/* collective.  Makes row r of the lane's bytes. */
 template <typename P>
 WHARF_DEVICE void resolve_row(const block_shared<P> &s, unsigned number, unsigned r,
                               const block_output &o, const segment &seg, uint32_t (&word)[4])
@@ -109,7 +110,7 @@ WHARF_DEVICE void resolve_row(const block_shared<P> &s, unsigned number, unsigne
     }
 }
 
-/* One lane.  A row of its bytes, for all to read. */
+/* One lane.  Stores a row of its bytes, for all lanes to read. */
 template <typename P>
 WHARF_DEVICE void give_row(block_shared<P> &s, unsigned number, unsigned r, const uint32_t (&w)[4])
 {
@@ -117,7 +118,7 @@ WHARF_DEVICE void give_row(block_shared<P> &s, unsigned number, unsigned r, cons
     store(reinterpret_cast<uint64_t *>(s.bytes) + r * P::LANES + number, (uint64_t)hi << 32 | lo);
 }
 
-/* One lane.  Goes a step from references of a row.  Returns whether some are left. */
+/* One lane.  Follows each reference of a row by one step.  Returns whether some are left. */
 template <typename P>
 WHARF_DEVICE bool follow_row(const block_shared<P> &s, uint32_t (&w)[4])
 {
@@ -135,7 +136,7 @@ WHARF_DEVICE bool follow_row(const block_shared<P> &s, uint32_t (&w)[4])
 template <typename P>
 WHARF_DEVICE void follow(block_shared<P> &s, unsigned number, unsigned n_rows, lane_bytes<P> &mine)
 {
-    /* The warp's rows in which some byte is a reference. */
+    /* A bit for each of the warp's rows that still contains a reference. */
     uint32_t open = (1u << n_rows) - 1;
     uint32_t given = open; /* those that changed since they were given */
     for (;;) {
@@ -179,9 +180,9 @@ WHARF_DEVICE void clear_begins(block_shared<P> &s, unsigned number)
 }
 
 /*
- * For all warps.  Writes a batch, whose bytes fit; its sequences have just been stored in
- * s.sequences by their lanes, and in s.last_end where it ends.  No bit of s.begins is set, neither
- * now nor afterwards.  Does not synchronise behind that.  Returns the batch's bytes.
+ * For all warps.  Writes a batch that fits the output.  Its lanes have just stored the sequences in
+ * s.sequences and the batch's end in s.last_end.  No bit of s.begins is set, neither on entry nor
+ * on return.  Does not synchronise afterwards.  Returns the batch's size in bytes.
  */
 template <typename P>
 WHARF_DEVICE uint32_t write_block_batch(block_shared<P> &s, unsigned warp, const block_output &o,

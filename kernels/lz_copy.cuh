@@ -12,7 +12,7 @@ namespace wharf
 namespace lz
 {
 
-/* collective.  8 bytes or more.  The source ends at or before `to`, so aligned words of it end
+/* collective.  Copies 8 bytes or more.  The source ends at or before `to`, so its aligned words end
  * before to + 8. */
 WHARF_DEVICE void copy_apart(const uint8_t *first, uint8_t *to, uint32_t distance, uint32_t length)
 {
@@ -25,8 +25,7 @@ WHARF_DEVICE void copy_apart(const uint8_t *first, uint8_t *to, uint32_t distanc
         store(reinterpret_cast<uint64_t *>(to + c.head) + i, load_8(from + c.head + 8 * i, first));
 }
 
-/* collective.  A distance of 1, 2, 4 or 8, which the eight bytes before `to` repeat: all words are
- * the same. */
+/* collective.  For distances 1, 2, 4 and 8: all words equal the eight bytes before `to`. */
 WHARF_DEVICE void fill_words(const uint8_t *first, uint8_t *to, uint32_t distance, uint32_t length)
 {
     cut c;
@@ -39,13 +38,13 @@ WHARF_DEVICE void fill_words(const uint8_t *first, uint8_t *to, uint32_t distanc
         store(reinterpret_cast<uint64_t *>(to + c.head) + i, word);
 }
 
-/* What a match must be for copy_long(); MIN_COPY_POSITION is the other thing. */
+/* The shortest match for copy_long(), which also requires MIN_COPY_POSITION. */
 constexpr uint32_t MIN_COPY_LENGTH = 8;
 
 /*
  * collective, the same arguments in all lanes.  Copies a match of MIN_COPY_LENGTH or more to
- * out[at], where it must fit; distance is 1 to `at`, and that MIN_COPY_POSITION or more.  What it
- * reads must be there (syncwarp).
+ * out[at].  It must fit, `at` must be at least MIN_COPY_POSITION, and distance is 1 to `at`.  The
+ * bytes that it reads must be visible (syncwarp).
  */
 WHARF_DEVICE void copy_long(uint8_t *out, uint32_t at, uint32_t distance, uint32_t length)
 {
@@ -56,7 +55,7 @@ WHARF_DEVICE void copy_long(uint8_t *out, uint32_t at, uint32_t distance, uint32
     } else if (distance < MIN_COPY_LENGTH || length - distance < 64) {
         repeat_bytes(out + at, distance, length);
     } else {
-        /* What is there is the period, then two of them, and so on. */
+        /* Each pass copies all that exists, so the number of periods doubles. */
         uint32_t done = 0, n = distance;
         for (; length - done > n; n *= 2) {
             copy_apart(out, out + at + done, n, n);

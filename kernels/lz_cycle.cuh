@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lz_cycle.cuh: sequences whose matches all are at distance 8 (match_copy.cuh).
+ * lz_cycle.cuh: writes sequences whose matches are all at distance 8, as columns of 8-byte values
+ * have them.
  *
- * A word of output is the state after the last sequence whose last literal is in it or before, but
- * for literals of sequences that have some in the word behind too; their lanes store these
- * afterwards.
+ * Idea: at distance 8 the last eight bytes of output are a state (match_copy.cuh) that matches only
+ * repeat and literals update.  A scan over the sequences gives the state after each one.  A word of
+ * output is then the state after the last sequence whose literals end in the word or before it.
+ * Literals that cross into the following word are the exception: their lanes store them afterwards.
  */
 #ifndef WHARF_KERNELS_LZ_CYCLE_CUH
 #define WHARF_KERNELS_LZ_CYCLE_CUH
@@ -16,13 +18,13 @@ namespace wharf
 namespace lz
 {
 
-/* The most literals of a sequence here: no two of them have the same residue. */
+/* The most literals of a sequence: beyond 8, two would update the same byte of the state. */
 constexpr uint32_t MOST_CYCLE_LITERALS = 8;
-/* It pays from so many such matches on, of so many bytes. */
+/* This path pays for batches with at least so many such matches, of so many bytes. */
 constexpr unsigned MIN_CYCLE_MATCHES = 3;
 constexpr uint32_t MIN_CYCLE_LENGTH = 32;
 
-/* One lane.  Its sequence's literals, of which the first is at `place`. */
+/* One lane.  The state update by n literals, the first of which goes to `place`. */
 WHARF_DEVICE cycle_state own_literals(const uint8_t *literals, uint32_t n, uint32_t place,
                                       uint32_t most)
 {
@@ -37,8 +39,8 @@ WHARF_DEVICE cycle_state own_literals(const uint8_t *literals, uint32_t n, uint3
     return own;
 }
 
-/* collective.  The words of output whose number is less than n: the state of the last lane whose
- * `begins` is not above the number, or `before`. */
+/* collective.  Stores words 0 to n - 1.  Word i is the state of the last lane whose `begins` is at
+ * most i, or `before` if there is no such lane. */
 WHARF_DEVICE void store_cycle(uint64_t *words, uint32_t n, uint32_t begins, uint64_t state,
                               uint64_t before)
 {
@@ -54,9 +56,9 @@ WHARF_DEVICE void store_cycle(uint64_t *words, uint32_t n, uint32_t begins, uint
 }
 
 /*
- * collective.  Writes a batch of `total` bytes, 8 or more, of sequences of up to
- * MOST_CYCLE_LITERALS literals and a match at distance 8 or none, at MIN_CYCLE_POSITION or behind.
- * What is before must be there; synchronises at its end.
+ * collective.  Writes a batch of `total` bytes, 8 or more.  Each sequence has at most
+ * MOST_CYCLE_LITERALS literals and a match at distance 8, or no match.  The batch begins at
+ * MIN_CYCLE_POSITION or later.  All output before must be visible.  Synchronises at its end.
  */
 WHARF_DEVICE void write_cycle(const batch &b, const sequence &s, uint32_t total)
 {

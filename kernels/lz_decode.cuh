@@ -1,42 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lz_decode.cuh: a decoder of a format of literals and matches in whole bytes, of which lz4 and
- * snappy tell only what their sequences look like.
+ * lz_decode.cuh: the decoder that lz4 and snappy share, for sequences of literals and a match, all
+ * aligned to bytes.  A codec describes only the layout of its sequences, in a Format.
  *
- * Most sequences are found and written up to 32 at a time (lz_find.cuh, lz_write.cuh).  One that is
- * not fit for a batch, or not in order, is taken alone, by all lanes alike: the exact path, which
- * alone judges.
+ * Idea: the warp finds up to 32 sequences at a time (lz_find.cuh) and writes them together
+ * (lz_write.cuh).  A sequence that does not fit a batch, or that looks wrong, goes through the
+ * exact path: all lanes take it alike, one sequence at a time.
  *
- * A Format has
+ * Invariant: a batch contains only sequences that follow one another from a known start.  Only the
+ * exact path reports errors, so errors and their positions are those of the CPU decoder.
+ *
+ * A Format has these members.  "The position" is that of the input, st.in.
  *
  *   uint32_t begin(stream &)
- *       collective.  Takes what stands before the first sequence.  Returns a reason.
+ *       collective.  Reads the header before the first sequence.  Returns a reason.
  *   bool is_done(const stream &)
  *       Whether there are no more sequences.
  *   uint32_t take_one(stream &)
  *       collective.  Takes the sequence at st.in.  Returns a reason.
  *   void took_batch(uint32_t at, const found &f, bool mine)
- *       collective.  A batch has been written, whose last match is at `at` in the output; f is this
- *       lane's sequence of it, if it has one.
+ *       collective.  Called after a batch was written.  Its last match is at `at` in the output.
+ *       If `mine`, f is this lane's sequence of the batch.
  *   uint32_t links(const input &in, uint32_t in_left) const
- *       collective.  Where the next sequences would begin if ones began at the bytes 4 * lane to
- *       4 * lane + 3 behind the position: places behind it, a byte each, the first the lowest; from
- *       WINDOW_NBYTES on, if no other is to be looked for.  They may be wrong, which ends a batch.
+ *       collective.  For each of this lane's four bytes, 4 * lane to 4 * lane + 3 behind the
+ *       position: where the next sequence would begin if one began at that byte.  Returns four
+ *       places behind the position, one a byte, the first in the lowest byte.  WINDOW_NBYTES and
+ *       above mean none.  Places may be wrong: a wrong one ends the batch.
  *   void took_block(uint32_t at)
- *       collective.  The same of a block's batches: lz_block.cuh.
+ *       collective.  The counterpart of took_batch for the batches of a block: lz_block.cuh.
  *   static found look(const Input &in, uint32_t i, uint32_t in_left, uint32_t reach)
- *       One lane.  The sequence that would begin i bytes behind the position, which takes two bytes
- *       or more.  What is not in the `reach` bytes that the Input holds is not for a batch.
+ *       One lane.  The sequence that would begin i bytes behind the position; it takes two bytes or
+ *       more.  It is not good if it needs more than the `reach` bytes that the Input holds.
  *   static constexpr bool CYCLES
- *       Whether matches at distance 8 are written together.
+ *       Whether runs of matches at distance 8 are written together (lz_cycle.cuh).
  *   static constexpr bool JOINS
- *       Whether long matches are cut into several, one behind the other.
+ *       Whether the format cuts a long match into several consecutive ones, to be joined again.
  *   static constexpr uint32_t LONG_OVERLAP
- *       Matches that overlap themselves are copied one by one from so many bytes on.
+ *       From this length on, matches that overlap themselves are copied one by one.
  *   static constexpr uint32_t BLOCK_MOST_RATIO
- *       What gives more bytes of output for one of input is not for a block's warps together.
+ *       Above this ratio of output to input, one warp decodes instead of the whole block.
  *   static constexpr uint32_t AHEAD_NBYTES
- *       What look() sees from the position on, at most.
+ *       The most bytes that look() reads from the position on.
  */
 #ifndef WHARF_KERNELS_LZ_DECODE_CUH
 #define WHARF_KERNELS_LZ_DECODE_CUH

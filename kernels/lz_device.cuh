@@ -13,26 +13,27 @@ namespace wharf
 namespace lz
 {
 
-/* Tags and short literals come by the ring; it holds some elements of any data. */
+/* Tags and short literals are read through the ring, which holds several sequences of any data. */
 using input = input_stream<512>;
 
 /* Among reasons, within a decoder: the job was stopped. */
 constexpr uint32_t STOPPED = 0xffff;
 
-/* Turns of a decoder's loop, each of some microseconds, between two looks at whether it is to stop:
- * a look is most of one.  What a turn of the exact path may take beyond that is cut as well. */
+/* Turns of a decoder's loop between two checks of the stop word.  A turn takes a few microseconds
+ * and a check nearly as long.  The exact path also checks after so many bytes within one turn. */
 constexpr uint32_t TURNS_BETWEEN_LOOKS = 16;
 constexpr uint32_t BYTES_BETWEEN_LOOKS = 1 << 18;
 
 /*
- * What is taken from the step budget.  A turn leaves a sequence behind, of two bytes at least: 8,
- * and 8 if it is taken alone; the last one, which may be a byte, is in STEPS_BESIDES.
+ * The charge to the step budget.  Each turn completes a sequence of at least two bytes, and is
+ * charged 8 steps, or 16 if the exact path takes the sequence.  STEPS_BESIDES covers the last
+ * sequence, which may be one byte.
  */
 constexpr uint32_t TURN_STEPS = 8;
 
-/* A stream under way.  The same in all lanes. */
+/* The state of a decode.  The same in all lanes. */
 struct stream {
-    input in; /* of what the exact path reads */
+    input in; /* its position is the exact path's */
     output_stream out;
     step_counter steps;
     const stop_word *stop; /* in shared memory */

@@ -2,9 +2,10 @@
 /*
  * lz_find.cuh: finds where sequences begin, up to 32 at a time.
  *
- * For each byte of a window of the input it is worked out where the next sequence would begin if
- * one began there, by all lanes at once, and then where the second and the fourth would; from the
- * first sequence these links lead to all others.
+ * Idea (pointer doubling): all lanes compute, for each byte of a window of the input, where the
+ * next sequence would begin if one began at that byte.  Composing these links gives the second and
+ * the fourth sequence from each byte.  From the first sequence, lane n then reaches sequence n in
+ * few steps, by the bits of n.
  */
 #ifndef WHARF_KERNELS_LZ_FIND_CUH
 #define WHARF_KERNELS_LZ_FIND_CUH
@@ -18,11 +19,11 @@ namespace lz
 
 /* The bytes in which the sequences of a batch begin: four for each lane. */
 constexpr uint32_t WINDOW_NBYTES = 128;
-/* What the ring can hold from the window's first byte on. */
+/* Bytes that the ring can hold from the window's first byte on. */
 constexpr uint32_t RING_NBYTES = input::MAX_ENSURE_NBITS / 8;
 
-/* By byte of the window, a place of the window, a byte each; WINDOW_NBYTES: none there, also where
- * none is to be looked for.  Behind the window is one entry more, which leads to itself. */
+/* For each byte of the window, the place that it leads to, one byte each.  WINDOW_NBYTES: no
+ * sequence in the window, or none wanted.  One more entry, at WINDOW_NBYTES, leads to itself. */
 struct link_table {
     uint32_t words[WINDOW_NBYTES / 4 + 1];
 
@@ -49,7 +50,7 @@ WHARF_DEVICE void init_links(shared &s)
     store(&s.fourth.words[WINDOW_NBYTES / 4], WINDOW_NBYTES);
 }
 
-/* One lane.  Four places, a byte each, of which those from WINDOW_NBYTES on become that. */
+/* One lane.  Limits each of four places, one a byte, to WINDOW_NBYTES. */
 WHARF_DEVICE uint32_t clamp_places(uint32_t places)
 {
     static_assert(WINDOW_NBYTES == 128);
@@ -57,7 +58,7 @@ WHARF_DEVICE uint32_t clamp_places(uint32_t places)
     return places & ~(beyond - (beyond >> 7));
 }
 
-/* One lane.  The places that the four of `places` lead to. */
+/* One lane.  The four places that those in `places` lead to. */
 WHARF_DEVICE uint32_t follow_links(const link_table &links, uint32_t places)
 {
     uint32_t low = links.at(places & 255) | links.at(places >> 8 & 255) << 8;
@@ -65,9 +66,8 @@ WHARF_DEVICE uint32_t follow_links(const link_table &links, uint32_t places)
     return low | high << 16;
 }
 
-/* collective.  Fills the tables; `places` is where the next sequences begin if ones begin at this
- * lane's four bytes of the window, which are places from WINDOW_NBYTES on if they are not in it, or
- * if none is to be looked for. */
+/* collective.  Fills the tables.  `places` holds the links of this lane's four bytes, as a Format's
+ * links() returns them: WINDOW_NBYTES and above lead out of the window. */
 WHARF_DEVICE void fill_links(shared &s, uint32_t places)
 {
     uint32_t lane = lane_id();
@@ -82,8 +82,8 @@ WHARF_DEVICE void fill_links(shared &s, uint32_t places)
     syncwarp();
 }
 
-/* collective.  Where sequence number `lane` begins, from the position; WINDOW_NBYTES: there is none
- * in the window, or behind one that ends the batch. */
+/* collective.  Where sequence number `lane` begins, counted from the position.  WINDOW_NBYTES: it
+ * is not in the window, or comes after a sequence that ends the batch. */
 WHARF_DEVICE uint32_t find_mine(const shared &s)
 {
     uint32_t at = 0, mine = WINDOW_NBYTES;
@@ -103,7 +103,7 @@ struct found {
     uint32_t n_literals, literals; /* where */
     uint32_t match_length, distance;
     uint32_t end; /* where the next begins */
-    bool good;    /* there, and fit for a batch, as far as can be said without those before */
+    bool good;    /* complete, and fit for a batch as far as the sequence alone can tell */
 };
 
 } // namespace lz

@@ -2,15 +2,15 @@
 /*
  * lz_write.cuh: turns sequences of literals and matches into output, up to 32 at a time.
  *
- * The bytes of a batch are spread over the lanes, one byte a lane and 32 a round, whatever sequence
- * they belong to: for each round the lanes whose sequences begin in it make a mask of beginnings,
- * and the number of beginnings up to a byte says whose byte it is.  A literal is loaded from the
- * input, a match's byte from the output, with the same load; those of several rounds are on their
- * way together.  A byte whose source is itself of these rounds waits until they are done and then
- * takes it from the lane that has it.
+ * Idea: the output bytes of a batch are spread over the lanes, one byte a lane and 32 bytes a
+ * round, regardless of the sequences that they belong to.  For each round, a ballot of the lanes
+ * whose sequences begin in it gives a mask of starts; the number of starts up to a byte identifies
+ * its sequence.  One load instruction serves literals, from the input, and matches, from the
+ * output. The loads of several rounds are in flight together.  If a byte's source lies within these
+ * same rounds, the byte waits until they are done, and then comes from the lane that holds it.
  *
- * Long matches, and those that repeat themselves, are copied one by one by the whole warp with
- * wide stores; the batch is cut at them.
+ * The whole warp copies long matches, and matches that overlap themselves, one by one with wide
+ * stores.  The batch is cut at these matches.
  */
 #ifndef WHARF_KERNELS_LZ_WRITE_CUH
 #define WHARF_KERNELS_LZ_WRITE_CUH
@@ -22,17 +22,17 @@ namespace wharf
 namespace lz
 {
 
-/* Rounds of 32 output bytes whose loads are on their way together. */
+/* Rounds of 32 output bytes whose loads are in flight together. */
 constexpr unsigned ROUNDS = 5;
-/* Matches that are copied one by one: so long; those that overlap themselves as the Format says. */
+/* Matches from this length on are copied one by one; for overlapping ones see LONG_OVERLAP. */
 constexpr uint32_t LONG_MATCH = 96;
-/* In batches with such matches, so many literals in front of a match are stored by its lane. */
+/* In batches with such matches, a lane itself stores up to so many literals before its match. */
 constexpr uint32_t FEW_LITERALS = 8;
 
-/* One lane's sequence of a batch; of a lane without one all is 0. */
+/* One lane's sequence of a batch.  All members are 0 in a lane without one. */
 struct sequence {
     uint32_t begin;      /* its first byte, counted from the batch's first; less than 2^15 */
-    uint32_t n_literals; /* which come first */
+    uint32_t n_literals; /* they come first */
     uint32_t length;     /* with the match, which may be of 0 bytes */
     uint32_t literals;   /* where they are in the input */
     uint32_t distance;   /* of the match, less than 2^16 */
@@ -45,14 +45,14 @@ struct batch {
     uint32_t base; /* where in the output the batch begins */
 };
 
-/* The 32 * ROUNDS bytes of output that are made together: byte 32 * r + lane at [r]. */
+/* A lane's part of the 32 * ROUNDS bytes that are made together: byte 32 * r + lane at [r]. */
 struct span_bytes {
     uint32_t byte[ROUNDS]; /* of a byte that waits: its match's distance */
     uint32_t waiting;      /* bit r: byte[r] waits */
 };
 
-/* collective.  The bytes of round r that wait get theirs from the lanes that have them; those of
- * earlier rounds have theirs. */
+/* collective.  Fetches the waiting bytes of round r from the lanes that hold them.  All earlier
+ * rounds must be settled. */
 WHARF_DEVICE void settle_round(span_bytes &span, unsigned r)
 {
     bool waits = span.waiting & 1u << r;
@@ -65,7 +65,7 @@ WHARF_DEVICE void settle_round(span_bytes &span, unsigned r)
     bool inside = waits && source >> 5 == r;
     if (!any_lane(inside))
         return;
-    /* A chain of sources that all wait ends after at most five doublings. */
+    /* A chain of waiting sources has at most 32 links: five doublings resolve it. */
     uint32_t from = inside ? source & 31 : lane_id();
     for (;;) {
         uint32_t next = shfl(from, from);
@@ -76,16 +76,16 @@ WHARF_DEVICE void settle_round(span_bytes &span, unsigned r)
     span.byte[r] = shfl(span.byte[r], from);
 }
 
-/* The batch's sequences, packed for one shuffle each. */
+/* A lane's sequence, packed so that one shuffle passes each member. */
 struct packed_sequence {
     uint32_t match;    /* where the match begins in the batch, times 2^16; and its distance */
     uint32_t literals; /* where they are in the input, less `begin` */
 };
 
 /*
- * collective.  One round of a span: 32 bytes from byte begin + 32 * r of the batch on, of which no
- * more than `last` is wanted.  `begins` has a bit for each that begins a sequence, the first of
- * which is number `first`.
+ * collective.  Makes one round of a span: 32 bytes from byte begin + 32 * r of the batch on.  Bytes
+ * behind `last` are not wanted.  `begins` has a bit for each byte that begins a sequence; the first
+ * of these sequences is number `first`.
  */
 WHARF_DEVICE void make_round(span_bytes &span, unsigned r, const batch &b,
                              const packed_sequence &mine, uint32_t begin, uint32_t last,
@@ -104,7 +104,7 @@ WHARF_DEVICE void make_round(span_bytes &span, unsigned r, const batch &b,
     bool near = !is_literal & (in_span >= distance);
     const uint8_t *from = is_literal ? b.in : b.out;
     uint32_t offset = is_literal ? literals + at : b.base + at - distance;
-    /* Lanes that need no byte load the first one, which costs less than leaving them out. */
+    /* Lanes that need no byte load the first one: cheaper than a predicate on the load. */
     uint32_t byte = load_part(from + (near ? 0 : offset), 0, !near);
     if (near)
         span.waiting |= 1u << r;
@@ -112,9 +112,9 @@ WHARF_DEVICE void make_round(span_bytes &span, unsigned r, const batch &b,
 }
 
 /*
- * collective.  Writes n bytes, up to 32 * ROUNDS, from byte `begin` of a batch on; sequence number
- * `first` begins there, or later if `first` was set by a call for the bytes before.  What is before
- * must be there (syncwarp).
+ * collective.  Writes n bytes, up to 32 * ROUNDS, from byte `begin` of a batch on.  Sequence number
+ * `first` begins there, or later if a call for the bytes before set `first`.  All output before
+ * must be visible to the warp (syncwarp).
  */
 WHARF_DEVICE void write_span(const batch &b, const sequence &s, const packed_sequence &mine,
                              uint32_t begin, uint32_t n, uint32_t &first)
@@ -129,7 +129,7 @@ WHARF_DEVICE void write_span(const batch &b, const sequence &s, const packed_seq
     auto make = [&](unsigned r) {
         make_round(span, r, b, mine, begin, last, reduce_or(round == r ? bit : 0), first);
     };
-    /* No branch between two rounds: where branches meet, all loads are waited for. */
+    /* No branch between two rounds: the compiler waits for all loads where branches rejoin. */
     if (n <= 32) {
         make(0);
     } else if (n <= 96) {
@@ -155,7 +155,7 @@ WHARF_DEVICE void write_span(const batch &b, const sequence &s, const packed_seq
             store(to + 32 * r, (uint8_t)span.byte[r]);
 }
 
-/* collective.  Few literals in front of each match, stored by its lane. */
+/* collective.  Each lane stores the literals of its own sequence, if they are few. */
 WHARF_DEVICE void write_few_literals(const batch &b, const sequence &s)
 {
     uint32_t n = s.n_literals <= FEW_LITERALS ? s.n_literals : 0;
@@ -167,9 +167,9 @@ WHARF_DEVICE void write_few_literals(const batch &b, const sequence &s)
 }
 
 /*
- * collective.  Writes a batch of `total` bytes, which fit, and whose matches reach back no farther
- * than to the first byte of output.  Matches of LONG_OVERLAP bytes and more that overlap
- * themselves are copied one by one.  Synchronises at its end.
+ * collective.  Writes a batch of `total` bytes.  The caller has checked that they fit and that no
+ * match reaches before the first byte of output.  Overlapping matches of LONG_OVERLAP bytes and
+ * more are copied one by one.  Synchronises at its end.
  */
 template <uint32_t LONG_OVERLAP>
 WHARF_DEVICE void write_batch(const batch &b, const sequence &s, uint32_t total)
@@ -181,7 +181,7 @@ WHARF_DEVICE void write_batch(const batch &b, const sequence &s, uint32_t total)
     uint32_t alone = ballot((overlaps | (match_length >= LONG_MATCH)) &
                             (b.base + match_begin >= MIN_COPY_POSITION));
     packed_sequence mine = {match_begin << 16 | s.distance, s.literals - s.begin};
-    /* Sequences that need a span, if those literals are stored before. */
+    /* Sequences that still need a span after the lanes have stored those literals. */
     uint32_t spread = FULL_MASK, many_literals = FULL_MASK;
     if (alone) {
         write_few_literals(b, s);

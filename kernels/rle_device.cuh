@@ -21,19 +21,19 @@ WHARF_DEVICE bool is_signed_type(uint32_t type)
     return type >= WHARF_RLE_I8;
 }
 
-/* One lane.  0, 1, 2, 3, ... to 0, -1, 1, -2, ... */
+/* One lane.  Zigzag decoding: 0, 1, 2, 3, ... become 0, -1, 1, -2, ... */
 WHARF_DEVICE uint64_t unzigzag(uint64_t u)
 {
     return (u >> 1) ^ (0 - (u & 1));
 }
 
-/* One lane.  As a number stands in the stream, to the value that it means. */
+/* One lane.  The value of a number in the stream: zigzag if signed. */
 WHARF_DEVICE uint64_t value_of(uint64_t u, bool is_signed)
 {
     return is_signed ? unzigzag(u) : u;
 }
 
-/* One lane.  v so that T has it just when the result does not exceed T.  Results may be or-ed. */
+/* One lane.  Maps v so that v fits T if and only if the result does.  Results may be or-ed. */
 template <typename T>
 WHARF_DEVICE uint64_t excess_of(uint64_t v, bool is_signed)
 {
@@ -46,7 +46,7 @@ WHARF_DEVICE bool exceeds(uint64_t excess)
     return sizeof(T) < 8 && (excess >> (8 * sizeof(T) & 63)) != 0;
 }
 
-/* One lane.  v as a T at p, which may be anywhere. */
+/* One lane.  Stores v as a T at p, of any alignment. */
 template <typename T>
 WHARF_DEVICE void store_value(uint8_t *p, uint64_t v)
 {
@@ -59,21 +59,21 @@ WHARF_DEVICE void store_value(uint8_t *p, uint64_t v)
         store(p + k, (uint8_t)(v >> 8 * k));
 }
 
-/* collective.  The bits of a value of another lane's that T has. */
+/* collective.  A value of another lane, in the bits of T alone. */
 template <typename T>
 WHARF_DEVICE uint64_t shfl_value(uint64_t v, uint32_t lane)
 {
     return sizeof(T) == 8 ? shfl(v, lane) : (uint64_t)shfl((uint32_t)v, lane);
 }
 
-/* How many values there is room for. */
+/* How many values still fit the output. */
 template <typename T>
 WHARF_DEVICE uint32_t room_of(const output_stream &out)
 {
     return out.room() / (uint32_t)sizeof(T);
 }
 
-/* collective.  One value, for which there is room, stored by lane 0. */
+/* collective.  Lane 0 stores one value, which must fit. */
 template <typename T>
 WHARF_DEVICE void put_value(output_stream &out, uint64_t v)
 {
@@ -92,8 +92,8 @@ WHARF_DEVICE verdict failed(uint32_t reason, uint32_t at)
 }
 
 /*
- * collective.  The next number of 7 bits a byte, least significant first.  All lanes hold it.
- * Returns a reason.
+ * collective.  Reads a base-128 varint: 7 bits a byte, least significant first.  All lanes hold the
+ * result.  Returns a reason.
  */
 template <typename Input>
 WHARF_DEVICE uint32_t fetch_varint(Input &in, uint64_t &u)
@@ -111,19 +111,20 @@ WHARF_DEVICE uint32_t fetch_varint(Input &in, uint64_t &u)
     }
 }
 
-/* Turns of a decoder's loop, each of some microseconds, between two looks at whether it is to stop:
- * a look is most of one. */
+/* Turns of a decoder's loop between two checks of the stop word.  A turn takes a few microseconds
+ * and a check nearly as long. */
 constexpr uint32_t TURNS_BETWEEN_LOOKS = 16;
 
-/* collective.  Whether a job is to be stopped, asked in each turn. */
+/* collective.  Whether the job must stop.  Called in each turn, it checks in few of them. */
 WHARF_DEVICE bool is_stopped_at_turn(const chunk_job &job, uint32_t turn)
 {
     return turn % TURNS_BETWEEN_LOOKS == 0 && is_stopped(job.stop);
 }
 
 /*
- * collective.  The stream from where `in` stands to its end, a group at a time, by all lanes alike:
- * group(in, out, steps) takes one, of which the first byte is there, and returns a reason.
+ * collective.  Decodes from the position of `in` to the stream's end, one group at a time, by all
+ * lanes alike.  group(in, out, steps) decodes one group, whose first byte exists, and returns a
+ * reason.
  */
 template <typename Input, typename Group>
 WHARF_DEVICE verdict decode_groups(Input &in, const chunk_job &job, output_stream &out,
@@ -141,23 +142,24 @@ WHARF_DEVICE verdict decode_groups(Input &in, const chunk_job &job, output_strea
 }
 
 /*
- * THE TWO SHELLS of rle1 and rle2, around a Decoder of values of one type, T:
+ * THE TWO MAIN LOOPS of rle1 and rle2, around a Decoder for values of one type, T:
  *
- *   take(in, out, is_signed, steps)   collective, static.  One group or run, as decode_groups wants
+ *   take(in, out, is_signed, steps)   collective, static.  Decodes one group or run, as
+ *                                     decode_groups requires
  *
- * and for the first of them, all beginning as zeros:
+ * The first loop also needs these members, initially zero:
  *
  *   shared                    its shared memory
- *   STEP_STEPS                what a step takes of the step budget
+ *   STEP_STEPS                what a step charges to the step budget
  *   source                    the input
- *   at                        bytes of it that are done with
- *   step(s, out, is_signed)   collective.  As much as it takes at once, where at least a byte is
- *                             left.  False: nothing has changed, but for output behind the position
- *   rewind(out)               goes back to where a group or run begins
+ *   at                        bytes of the input that are consumed
+ *   step(s, out, is_signed)   collective.  Decodes as much as fits one step; at least one byte of
+ *                             input is left.  False: nothing changed but output behind the position
+ *   rewind(out)               returns to the start of the current group or run
  */
 
-/* Steps, as long as they are good, then groups one after the other, which find what is wrong in the
- * step at hand: only that is taken a second time. */
+/* Decodes by steps while they succeed, then group by group.  The second loop finds and reports the
+ * error, so only the failed step is decoded twice. */
 template <typename Decoder>
 WHARF_DEVICE verdict decode_by_steps(typename Decoder::shared &s, input_registers::shared &s_input,
                                      const chunk_job &job)
@@ -187,7 +189,7 @@ WHARF_DEVICE verdict decode_by_steps(typename Decoder::shared &s, input_register
                              return Decoder::take(i, o, is_signed, left);
                          });
 }
-/* collective.  A group or run after the other, from the first one on: CODAG's scheme. */
+/* collective.  Decodes one group or run after the other from the stream's start: CODAG's scheme. */
 template <typename Decoder, typename Input>
 WHARF_DEVICE verdict decode_serially(typename Input::shared &s, const chunk_job &job)
 {
@@ -203,7 +205,7 @@ WHARF_DEVICE verdict decode_serially(typename Input::shared &s, const chunk_job 
     });
 }
 
-/* collective.  The shells, with the Decoder for the type of values that the job names. */
+/* collective.  The two loops, with the Decoder for the value type that the job names. */
 template <template <typename> class Decoder, typename Shared>
 WHARF_DEVICE verdict decode(Shared &s, const chunk_job &job)
 {

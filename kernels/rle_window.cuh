@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rle_window.cuh: what rle1's windows and rle2's have in common: 128 bytes of input in shared
- * memory, in which it is known where numbers of 7 bits a byte end, wherever they begin; and how 32
- * lanes share values of groups or runs among them.
+ * rle_window.cuh: what the windows of rle1 and rle2 have in common.
+ *
+ * A window is 128 bytes of input in shared memory with a list of the bytes that end a varint, that
+ * is a byte below 128.  These ends do not depend on where decoding starts, so 32 lanes find them at
+ * once.  The second half of this file distributes the values of groups or runs over 32 lanes.
  */
 #ifndef WHARF_KERNELS_RLE_WINDOW_CUH
 #define WHARF_KERNELS_RLE_WINDOW_CUH
@@ -16,9 +18,9 @@ namespace rle
 
 constexpr uint32_t WINDOW_NBYTES = 128;
 static_assert(WINDOW_NBYTES == 4 * WARP_LANES);
-/* The bytes of a word that are 128 and more. */
+/* The top bit of each byte of a word: set in bytes that do not end a varint. */
 constexpr uint32_t TOPS = 0x80808080;
-/* Words behind the window that numbers are cut out of, whatever they are. */
+/* Words behind the window that code may read; their contents do not matter. */
 constexpr uint32_t N_WORDS_BEHIND = 3;
 
 struct window {
@@ -31,7 +33,7 @@ WHARF_DEVICE uint32_t byte_at(const window &w, uint32_t place)
     return load(reinterpret_cast<const uint8_t *>(w.words) + place);
 }
 
-/* One lane.  Four bytes of the window, or of what is behind it. */
+/* One lane.  Four bytes of the window or of the words behind it. */
 WHARF_DEVICE uint32_t word_at(const window &w, uint32_t place)
 {
     uint32_t i = place >> 2;
@@ -40,20 +42,20 @@ WHARF_DEVICE uint32_t word_at(const window &w, uint32_t place)
 
 /* ---- filling ------------------------------------------------------------------------------ */
 
-/* One lane.  This lane's four bytes of the window that begins at byte `at` of the input, of which
- * `left` bytes are left; 0 past the end. */
+/* One lane.  Loads its four bytes of the window, which begins at byte `at` of the input; `left`
+ * bytes of input remain there.  Bytes past the end are 0. */
 WHARF_DEVICE uint32_t own_word(const input_source &source, uint32_t at, uint32_t left)
 {
     uint32_t first = source.begin + at + 4 * lane_id();
     uint32_t i = first >> 2;
     const uint32_t *words = reinterpret_cast<const uint32_t *>(source.aligned);
-    /* All words around the window are of the input alone. */
+    /* All aligned words around the window lie within the input. */
     if (at >= 4 && left >= WINDOW_NBYTES + 4)
         return funnel_right(load_nc(words + i), load_nc(words + i + 1), 8 * (first & 3));
     return funnel_right(source.load_word(i), source.load_word(i + 1), 8 * (first & 3));
 }
 
-/* What this lane's four bytes are among all numbers that end in the window. */
+/* The numbers that end in this lane's four bytes, among all that end in the window. */
 struct own_ends {
     uint32_t bits; /* bit j: byte j ends one; also of the next lane's four, from bit 4 on */
     uint32_t rank; /* how many end before */
@@ -66,15 +68,15 @@ struct own_ends {
     }
 };
 
-/* One lane.  The lower four bits: whether byte j of the word ends a number.  Of `n` bytes. */
+/* One lane.  Bit j of the result: byte j of the word ends a number and is one of its first n. */
 WHARF_DEVICE uint32_t ends_of(uint32_t word, uint32_t n)
 {
     uint32_t ends = (~word & low_bits(TOPS, n < 4 ? 8 * n : 32)) >> 7;
     return (ends | ends >> 7 | ends >> 14 | ends >> 21) & 15;
 }
 
-/* collective.  Makes the window of this lane's word, of `avail` bytes.  Synchronises before it
- * writes and after. */
+/* collective.  Fills the window with each lane's word; `avail` bytes are valid.  Synchronises
+ * before it writes and after. */
 WHARF_DEVICE own_ends fill(window &w, uint32_t word, uint32_t avail)
 {
     uint32_t lane = lane_id();
@@ -97,21 +99,21 @@ WHARF_DEVICE own_ends fill(window &w, uint32_t word, uint32_t avail)
 
 /* ---- numbers ------------------------------------------------------------------------------ */
 
-/* One lane.  The 7 lower bits of each of four bytes, put together. */
+/* One lane.  Joins the lower 7 bits of each of four bytes. */
 WHARF_DEVICE uint32_t close_gaps(uint32_t v)
 {
     return (v & 0x7f) | (v >> 1 & 0x3f80) | (v >> 2 & 0x1fc000) | (v >> 3 & 0xfe00000);
 }
 
-/* One lane.  The lower n bytes of a word, any n. */
+/* One lane.  The lower n bytes of a word, for any n. */
 WHARF_DEVICE uint32_t low_bytes(uint32_t v, uint32_t n)
 {
     return low_bits(v, n < 4 ? 8 * n : 32);
 }
 
 /*
- * One lane.  The number that is at places first to last.  Sets `is_bad` if it has over 64 bits, or
- * takes more bytes than one of type T, if that is shorter than 8 bytes, needs.
+ * One lane.  The number at places first to last.  Sets `is_bad` if it has more than 64 bits, or,
+ * for a T shorter than 8 bytes, more bytes than a T needs.
  */
 template <typename T>
 WHARF_DEVICE uint64_t number_at(const window &w, uint32_t first, uint32_t last, bool &is_bad)
@@ -136,9 +138,9 @@ WHARF_DEVICE uint64_t number_at(const window &w, uint32_t first, uint32_t last, 
 /* ---- groups and values -------------------------------------------------------------------- */
 
 /*
- * collective.  Follows links from one group to the next, from place `at` on, `most` of them:
- * next(at) is the place behind the group that begins there, or more than `limit` if there is no
- * such group.  Returns how many; lane number `first` gets the place of the first one, and so on.
+ * collective.  Walks from group to group, from place `at` on, over at most `most` groups.  next(at)
+ * is the place behind the group that begins at `at`, or above `limit` if there is no such group.
+ * Returns the number of groups.  Lane `first` gets the first group's place, and so on.
  */
 template <typename Next>
 WHARF_DEVICE uint32_t chase(uint32_t &at, uint32_t limit, uint32_t first, uint32_t most,
@@ -158,10 +160,10 @@ WHARF_DEVICE uint32_t chase(uint32_t &at, uint32_t limit, uint32_t first, uint32
 }
 
 /*
- * collective.  Goes through n values, 32 at a time: put(i, owner) is called for value i by all
- * lanes, also past the last one.  Its owner is the lane, of those with a group, whose group has it:
- * `begins` is the number of the first value of this lane's, 0xffffffff if it has none.  Groups are
- * in the order of lanes, and the first one begins with value 0.
+ * collective.  Goes through n values, 32 at a time.  All lanes call put(i, owner), also for i past
+ * the last value; `owner` is the lane whose group contains value i.  `begins` is the index of the
+ * first value of this lane's group, or 0xffffffff without a group.  Groups are in the order of
+ * lanes, and the first one begins with value 0.
  */
 template <typename Put>
 WHARF_DEVICE void share_values(uint32_t begins, uint32_t n, Put put)
@@ -177,7 +179,7 @@ WHARF_DEVICE void share_values(uint32_t begins, uint32_t n, Put put)
     }
 }
 
-/* Stores values of T from `out` on, which may be anywhere. */
+/* Stores values of type T from `out` on, of any alignment. */
 template <typename T>
 struct value_sink {
     uint8_t *out;

@@ -104,7 +104,7 @@ static bool has_follower(struct wharf_inflate *inflate, const uint8_t *in, size_
 static bool find_stored(struct wharf_inflate *inflate, const uint8_t *in, size_t in_nbytes,
                         uint64_t from, uint64_t to, struct wharf_block_start *ret_start)
 {
-    /* The length is at most ten bits behind the header's beginning, and at least three. */
+    /* LEN begins 3 to 10 bits after the header's start: 3 header bits, up to 7 of padding. */
     for (size_t at = (from + 3 + 7) >> 3; 8 * (uint64_t)at - 3 < to; at++) {
         uint64_t word = wharf_load_le64(in + at);
         if (((word ^ word >> 16) & 0xffff) != 0xffff || in[at - 1] >> 5)
