@@ -27,8 +27,7 @@ struct together_result {
     uint32_t steps_left;
 };
 
-/* For all warps.  Loads the part's input, from the quad that contains `at`.  Does not synchronise.
- */
+/* For all warps.  Loads a part's input, from the quad that contains `at`.  Does not synchronise. */
 template <typename P>
 WHARF_DEVICE window_view<P> fill_window(block_shared<P> &s, const input_source &source,
                                         unsigned number, uint32_t at)

@@ -138,7 +138,7 @@ WHARF_DEVICE void follow(block_shared<P> &s, unsigned number, unsigned n_rows, l
 {
     /* A bit for each of the warp's rows that still contains a reference. */
     uint32_t open = (1u << n_rows) - 1;
-    uint32_t given = open; /* those that changed since they were given */
+    uint32_t given = open; /* rows that changed since they were stored */
     for (;;) {
         WHARF_UNROLL
         for (unsigned r = 0; r < P::LANE_NWORDS; r++)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deflate_block.cuh: one stream on all warps of a block.  The first warp runs the decoder as it is
- * for one warp, and calls the others for the bodies of coded blocks.  What is odd there ends in the
- * first warp's own path, which goes through the body again from its beginning and alone judges.
+ * deflate_block.cuh: decodes one Deflate stream with all warps of a block.
+ *
+ * The first warp runs the decoder for one warp.  It commands the others to decode the bodies of
+ * coded blocks together (deflate_block_find.cuh, deflate_block_write.cuh).  If the block meets
+ * anything unusual in a body, the first warp decodes that body again from its start.  Only the
+ * first warp reports errors.
  */
 #ifndef WHARF_KERNELS_DEFLATE_DEFLATE_BLOCK_CUH
 #define WHARF_KERNELS_DEFLATE_DEFLATE_BLOCK_CUH
@@ -15,16 +18,16 @@ namespace wharf
 namespace flate
 {
 
-/* Of all lanes of all warps alike. */
+/* The same in all lanes of all warps. */
 struct body_result {
-    bool done; /* or else it is for the first warp, from the beginning */
+    bool done; /* else the first warp decodes the body from its start */
     uint32_t at;
     uint32_t position;
     uint32_t steps_left;
 };
 
-/* For all warps.  The input from the quad on in which `at` lies.  Returns the window's beginning.
- * Does not synchronise. */
+/* For all warps.  Loads the input from the quad that contains `at`.  Returns the window's first
+ * position.  Does not synchronise. */
 template <typename P>
 WHARF_DEVICE uint32_t fill_window(block_shared<P> &s, const input_source &source, unsigned warp,
                                   uint32_t at, uint32_t nbits)
@@ -44,7 +47,7 @@ WHARF_DEVICE uint32_t choose_lane_range(uint32_t wanted, uint32_t left)
     return nbits > P::MIN_RANGE_NBITS ? nbits : P::MIN_RANGE_NBITS;
 }
 
-/* As next_range(). */
+/* The counterpart of next_range(). */
 template <typename P>
 WHARF_DEVICE uint32_t next_lane_range(uint32_t n_bits, uint32_t n_symbols)
 {
@@ -53,7 +56,7 @@ WHARF_DEVICE uint32_t next_lane_range(uint32_t n_bits, uint32_t n_symbols)
 }
 
 /*
- * For all warps, with what the first has commanded.  Decodes a body to its end.
+ * For all warps.  Runs the first warp's command: decodes a body to its end.
  */
 template <typename P>
 WHARF_DEVICE_NOINLINE body_result decode_together(shared_ref<block_shared<P>> ref, unsigned warp)
@@ -94,7 +97,7 @@ WHARF_DEVICE_NOINLINE body_result decode_together(shared_ref<block_shared<P>> re
     return r;
 }
 
-/* collective, for the first warp.  In place of that for state. */
+/* collective, for the first warp.  Replaces the overload for `state`. */
 template <typename P, typename Sum>
 WHARF_DEVICE uint32_t decode_body(block_state<P> &st, Sum &sum, step_counter &steps)
 {
@@ -119,7 +122,7 @@ WHARF_DEVICE void start(block_state<P> &st, block_shared<P> &s, const chunk_job 
     st.all.init(s);
 }
 
-/* For all warps but the first: does what that commands until there is nothing more. */
+/* For all warps but the first: runs the first warp's commands until it ends them. */
 template <typename P>
 WHARF_DEVICE void help(block_shared<P> &s, unsigned warp)
 {
@@ -130,7 +133,8 @@ WHARF_DEVICE void help(block_shared<P> &s, unsigned warp)
 
 using deflate_block_shared = flate::block_shared<flate::block_tuning>;
 constexpr unsigned DEFLATE_BLOCK_WARPS = flate::block_tuning::WARPS;
-/* Of text a block stays faster with more than that; of columns a warp for each is faster then. */
+/* With more chunks than this, one warp for each is faster on columns of numbers; on text a block
+ * would still be faster. */
 constexpr unsigned DEFLATE_BLOCK_MOST_CHUNKS = 4;
 
 /* collective, for the first warp. */
@@ -151,8 +155,8 @@ WHARF_DEVICE void deflate_block_end(deflate_block_shared &s)
     end_commands(s);
 }
 
-/* NAME_block.cuh of a codec whose streams are Deflate with something around it: name_decode_with()
- * on such a block, whose first warp reads headers and trailers and adds up the checksum too. */
+/* The contents of NAME_block.cuh for a codec that wraps Deflate: runs name_decode_with() on a
+ * block. The first warp also reads headers and trailers and computes the checksum. */
 #define WHARF_BLOCK_AROUND_DEFLATE(ID, name)                                                       \
     using name##_block_shared = deflate_block_shared;                                              \
     constexpr unsigned ID##_BLOCK_WARPS = DEFLATE_BLOCK_WARPS;                                     \

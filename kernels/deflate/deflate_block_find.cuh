@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deflate_block_find.cuh: the symbols of a part of a block's body, found by all lanes of all warps.
+ * deflate_block_find.cuh: decodes the symbols of a part of a Deflate block's body with all lanes of
+ * all warps.
  *
- * The part is cut into ranges, one for each lane, which decodes it blindly from the cut, and until
- * it stands at or behind the range's end.  Then it hands the place where it stands to its right
- * neighbour, which begins again from there, unless it began there; and so on, until nobody has to
- * begin again.  Huffman streams fall into step by themselves, so that is soon.  Lane 0 began at a
- * true symbol: so what is decoded is true as far as each lane began where the one before it stands,
- * whatever the bits are, and only so far it counts.
+ * Idea: the part is cut into ranges, one for each lane.  A lane decodes blindly from its cut until
+ * it reaches or passes the end of its range.  It then passes its position to its right neighbour,
+ * which decodes again from there unless it had started there.  This repeats until no lane has to
+ * decode again.  Huffman codes synchronise themselves, so few passes are needed.
+ *
+ * Invariant: lane 0 starts at a true symbol.  Output counts up to the first lane that did not start
+ * where the lane before it ended.  All counted symbols are therefore true, whatever the bits are.
  */
 #ifndef WHARF_KERNELS_DEFLATE_BLOCK_FIND_CUH
 #define WHARF_KERNELS_DEFLATE_BLOCK_FIND_CUH
@@ -19,18 +21,19 @@ namespace wharf
 namespace flate
 {
 
-/* One lane's range.  Positions are bits of the window. */
+/* One lane's range.  Positions are in bits of the window. */
 struct lane_range {
-    uint32_t begin; /* where it began, or NOWHERE */
-    uint32_t at;    /* where it stands */
+    uint32_t begin; /* where the lane started, or NOWHERE */
+    uint32_t at;    /* its position */
     uint32_t n_tokens;
     uint32_t nbytes; /* of output */
     status ended;    /* more: at or behind the range's end, or no more room */
 };
 
 /*
- * One lane.  Decodes from r.begin on until `stop`.  A blind lane goes on over an end of the block;
- * then r.begin becomes NOWHERE, so that nobody takes what follows for true.  `end` is the input's.
+ * One lane.  Decodes from r.begin on until `stop`; `end` is the input's end.  A blind lane
+ * continues past an end-of-block symbol, since that may be a false one.  Then r.begin becomes
+ * NOWHERE, so that nothing after it counts.
  */
 template <typename P>
 WHARF_DEVICE void decode_range(block_shared<P> &s, unsigned number, bool blind, uint32_t stop,
@@ -84,7 +87,7 @@ WHARF_DEVICE void decode_range(block_shared<P> &s, unsigned number, bool blind, 
         r.ended = status::stop;
 }
 
-/* What a part came to; the same in all lanes of all warps. */
+/* The result of a part; the same in all lanes of all warps. */
 struct part_result {
     uint32_t at; /* where the next symbol (or block) begins, in the window */
     uint32_t nbytes;
@@ -93,8 +96,8 @@ struct part_result {
 };
 
 /*
- * For all warps.  Finds how many ranges are true, and where each one's bytes begin: `ret_begin`,
- * counted from the part's first.  Those that are not true have no tokens from then on.
+ * For all warps.  Finds how many ranges are true and where each one's output begins: `ret_begin`,
+ * counted from the part's first byte.  Removes the tokens of ranges that are not true.
  */
 template <typename P>
 WHARF_DEVICE part_result agree(block_shared<P> &s, unsigned warp, bool arrived, bool passes,
@@ -108,7 +111,7 @@ WHARF_DEVICE part_result agree(block_shared<P> &s, unsigned warp, bool arrived, 
     }
     syncblock();
     bool mine = lane_id() < P::WARPS;
-    /* Lane 0 of the first warp arrived. */
+    /* Lane 0 of the first warp always started at a true symbol. */
     uint32_t last = reduce_min(mine ? load(&s.first_apart[lane_id() % P::WARPS]) : P::LANES) - 1;
     uint32_t first_end = reduce_min(mine ? load(&s.first_end[lane_id() % P::WARPS]) : P::LANES);
     last = last < first_end ? last : first_end;
@@ -133,8 +136,8 @@ WHARF_DEVICE part_result agree(block_shared<P> &s, unsigned warp, bool arrived, 
 }
 
 /*
- * For all warps.  Finds the symbols from bit `at` of the window on, where one begins; `end` is the
- * input's end there.  The lane's tokens are then in its column.
+ * For all warps.  Decodes the symbols from bit `at` of the window on, where a symbol begins; `end`
+ * is the input's end.  Leaves each lane's tokens in its column.
  */
 template <typename P>
 WHARF_DEVICE part_result find_symbols(block_shared<P> &s, unsigned warp, uint32_t at,

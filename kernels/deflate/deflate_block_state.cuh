@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deflate_block_state.cuh: what the warps of a block share while they decode one stream together,
- * for chunks that are too few to give every warp of a GPU one.
+ * deflate_block_state.cuh: the shared memory of a block whose warps decode one stream together.  A
+ * block works like this when there are fewer chunks than warps on the GPU.
  */
 #ifndef WHARF_KERNELS_DEFLATE_BLOCK_STATE_CUH
 #define WHARF_KERNELS_DEFLATE_BLOCK_STATE_CUH
@@ -14,7 +14,7 @@ namespace wharf
 namespace flate
 {
 
-/* Larger tables, of which there is one pair a block. */
+/* Larger tables than one warp has: a block needs only one pair. */
 struct block_one_tuning : tuning {
     static constexpr unsigned LITLEN_ROOT = 11;
     static constexpr unsigned DISTANCE_ROOT = 9;
@@ -25,15 +25,14 @@ struct block_tuning {
     using one = block_one_tuning;
     static constexpr unsigned WARPS = 16;
     static constexpr unsigned LANES = 32 * WARPS;
-    /* Symbols for which a lane has room, and the bits of its range. */
+    /* The symbols that a lane's column can hold, and the bits of its range. */
     static constexpr unsigned MAX_TOKENS = 60;
     static constexpr unsigned MIN_RANGE_NBITS = 128;
     static constexpr unsigned FIRST_RANGE_NBITS = 416;
     static constexpr unsigned MAX_RANGE_NBITS = 512;
-    /* Passes over the ranges until those that have not fallen into step by then are left for the
-     * next round. */
+    /* The most passes over a part.  Ranges not synchronised by then go into the next part. */
     static constexpr unsigned MAX_PASSES = 16;
-    /* Bytes of output that are made together: a lane's share of them, in words of four. */
+    /* A lane's share of a segment, the output bytes made together, in words of four bytes. */
     static constexpr unsigned LANE_NWORDS = 8;
     static constexpr unsigned SEGMENT_NBYTES = 4 * LANE_NWORDS * LANES;
     static constexpr unsigned STRETCH_NBYTES = 4 * LANE_NWORDS * 32; /* a warp's */
@@ -41,7 +40,7 @@ struct block_tuning {
 
 template <typename P>
 struct alignas(16) block_shared {
-    /* All ranges, the bits before the first in its quad, and what is looked at behind the last. */
+    /* All ranges, the bits before the first within its quad, and the look-ahead of the last. */
     static constexpr unsigned WINDOW_NWORDS =
         (P::LANES * P::MAX_RANGE_NBITS + 128 + 128 + 127) / 128 * 4;
     shared<typename P::one> one;
@@ -58,14 +57,14 @@ struct alignas(16) block_shared {
     uint32_t last_at, last_ended;
 };
 
-/* In place of state, for the first warp. */
+/* The first warp's counterpart of `state`. */
 template <typename P>
 struct block_state : state<typename P::one> {
     shared_ref<block_shared<P>> all;
 };
 
-/* What is taken from the step budget for a part: a part but a body's last leaves behind at least
- * lane 0's range, or MAX_TOKENS symbols, and there is no body without a part. */
+/* The charge to the step budget for a part.  Every part except a body's last completes at least
+ * lane 0's range or MAX_TOKENS symbols, and every body has a part. */
 constexpr uint32_t PART_STEPS = 4;
 
 } // namespace flate

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deflate_block_write.cuh: tokens become output, by all warps of a block, a segment at a time.
+ * deflate_block_write.cuh: all warps of a block turn tokens into output, one segment at a time.
  *
- * Each byte of the segment has a word of 16 bits in shared memory.  Lanes first set a mark where
- * each of their tokens begins: what it is.  Then each byte takes the last mark at or before it, and
- * becomes a literal, a byte of the output before the segment, which is loaded, or a reference to an
- * earlier byte of the segment.  References then are followed, all at the same time, each step
- * making them twice as long, until all bytes are known.
+ * Each byte of the segment has an entry of 16 bits in shared memory.  First, lanes store a mark
+ * where each of their tokens begins: its literal, or its distance.  Then each byte takes the last
+ * mark at or before it and becomes a literal, a byte loaded from the output before the segment, or
+ * a reference to an earlier byte of the segment.  Finally, all references are followed at the same
+ * time (pointer jumping): each step replaces a reference by its target's entry, so distances double
+ * until all bytes are known.
  */
 #ifndef WHARF_KERNELS_DEFLATE_BLOCK_WRITE_CUH
 #define WHARF_KERNELS_DEFLATE_BLOCK_WRITE_CUH
@@ -18,18 +19,18 @@ namespace wharf
 namespace flate
 {
 
-/* A word of a segment: a byte that is known; or a distance - 1 (a mark), or where the byte is to be
- * found (later); or nothing. */
+/* An entry of a segment: with BYTE_KNOWN a byte; else a mark's distance - 1 and later the place in
+ * the segment to take the byte from; or nothing. */
 constexpr uint32_t BYTE_KNOWN = 0x8000;
 constexpr uint32_t NO_MARK = 0xffff;
 
-/* The lane's tokens that are not yet written. */
+/* The lane's tokens that are still to be written. */
 struct token_cursor {
     uint32_t k, n;
     uint32_t begin; /* the next one's first byte, counted from the part's first */
 };
 
-/* The segment: bytes `done` to done + n - 1 of the part; the first is at [skew]. */
+/* A segment: bytes `done` to done + n - 1 of the part.  The first is at bytes[skew]. */
 struct segment {
     uint8_t *to;       /* where [0] would go, a multiple of 16 */
     uint32_t position; /* of the output, of the segment's first byte */
@@ -68,13 +69,13 @@ WHARF_DEVICE bool mark_tokens(block_shared<P> &s, unsigned number, const segment
         c.begin = behind;
         c.k++;
     }
-    /* What is behind the segment's end is nobody's. */
+    /* Entries behind the segment's end belong to no token. */
     if (number == 0 && seg.skew + seg.n < P::SEGMENT_NBYTES)
         store(&s.bytes[seg.skew + seg.n], (uint16_t)BYTE_KNOWN);
     return good;
 }
 
-/* collective.  The marks of the lane's bytes: each that has none gets the last one before it. */
+/* collective.  Spreads the marks: each byte without a mark takes the last one before it. */
 template <typename P>
 WHARF_DEVICE void spread_marks(const block_shared<P> &s, unsigned warp,
                                uint32_t (&word)[4 * P::LANE_NWORDS])
@@ -103,7 +104,7 @@ WHARF_DEVICE void spread_marks(const block_shared<P> &s, unsigned warp,
     }
 }
 
-/* One lane.  Makes marks into known bytes and references. */
+/* One lane.  Turns marks into known bytes and references. */
 template <typename P>
 WHARF_DEVICE void resolve_marks(const segment &seg, unsigned warp,
                                 uint32_t (&word)[4 * P::LANE_NWORDS])
@@ -169,9 +170,9 @@ WHARF_DEVICE void store_words(const segment &seg, unsigned warp,
 }
 
 /*
- * For all warps.  Writes the tokens of a part, nbytes bytes, to out[position], where they fit; the
- * lane's n_tokens tokens are in its column and their bytes begin with number `begin`.  False: a
- * distance reaches before the stream's first byte; what was written is then of no use.
+ * For all warps.  Writes the tokens of a part, nbytes bytes, to out[position]; they must fit.  The
+ * lane's n_tokens tokens are in its column; their output begins at byte `begin` of the part. False:
+ * a distance reaches before the stream's first byte, and the bytes written are meaningless.
  */
 template <typename P>
 WHARF_DEVICE bool write_part(block_shared<P> &s, unsigned warp, uint8_t *out, uint32_t position,

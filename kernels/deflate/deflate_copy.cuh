@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deflate_copy.cuh: one match of up to 258 bytes copied by the whole warp, 8 bytes a lane, in a
- * single go.
+ * deflate_copy.cuh: the whole warp copies one match of up to 258 bytes in one pass, 8 bytes a lane.
  */
 #ifndef WHARF_KERNELS_DEFLATE_COPY_CUH
 #define WHARF_KERNELS_DEFLATE_COPY_CUH
@@ -14,16 +13,16 @@ namespace flate
 {
 
 /*
- * The eight bytes before the output's position, the same in all lanes: a run's pattern.  They are
- * kept in registers from one copy to the next, or it is known where else they stand, since what
- * has just been stored takes the whole way to the second-level cache and back to be loaded.
+ * The eight bytes before the output's position, the same in all lanes: the pattern of a run.  They
+ * stay in registers from one copy to the next, or another place of the same bytes is remembered:
+ * loading bytes that were just stored costs a round trip to the second-level cache.
  */
 struct last_bytes {
-    uint64_t bytes; /* the first in the low bits; if known */
+    uint64_t bytes; /* if known; the first in the low bits */
     uint32_t place; /* where else they are, as an offset into the output */
     bool known;
 
-    /* For a position of MIN_COPY_POSITION or more, or one that is not asked for. */
+    /* `position` is MIN_COPY_POSITION or more, or is not used afterwards. */
     WHARF_DEVICE_MEMBER void init(uint32_t position)
     {
         bytes = 0;
@@ -38,8 +37,8 @@ struct last_bytes {
         known = true;
     }
 
-    /* collective.  Literals have been put out before `position`: those of lanes first to end - 1,
-     * in the low eight bits of `value`. */
+    /* collective.  Records that literals were written before `position`: those of lanes first to
+     * end - 1, in the low eight bits of `value`. */
     WHARF_DEVICE_MEMBER void append_literals(const uint8_t *out, uint32_t value, uint32_t first,
                                              uint32_t end, uint32_t position)
     {
@@ -60,7 +59,7 @@ struct last_bytes {
     }
 };
 
-/* collective.  The source ends at or before `to`, so aligned words of it end before to + 8. */
+/* collective.  The source ends at or before `to`, so its aligned words end before to + 8. */
 WHARF_DEVICE void copy_apart(const uint8_t *first, uint8_t *to, uint32_t distance, uint32_t length)
 {
     const uint8_t *from = to - distance;
@@ -97,9 +96,9 @@ WHARF_DEVICE void fill_words(const uint8_t *out, uint8_t *to, uint32_t distance,
 }
 
 /*
- * collective, the same arguments in all lanes.  Copies a match of 8 to 258 bytes to out[at],
- * which must fit; distance is 1 to `at`, and that MIN_COPY_POSITION or more.  What it reads must be
- * there (syncwarp).
+ * collective, the same arguments in all lanes.  Copies a match of 8 to 258 bytes to out[at].  It
+ * must fit, `at` must be at least MIN_COPY_POSITION, and distance is 1 to `at`.  The bytes that it
+ * reads must be visible (syncwarp).
  */
 WHARF_DEVICE void copy_long(uint8_t *out, uint32_t at, uint32_t distance, uint32_t length,
                             last_bytes &tail)

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deflate_decode.cuh: raw Deflate (RFC 1951) on a warp, and the stream that zlib and gzip wrap.
- * DEFLATE.md tells how it works; encoders/deflate/deflate_format.h what is good and what is bad.
+ * deflate_decode.cuh: decodes raw Deflate (RFC 1951) with one warp, also inside zlib and gzip.
+ *
+ * Idea: 32 lanes find symbol starts in a block's body at once (deflate_sync.cuh), decode the pieces
+ * between them into tokens (deflate_tokens.cuh), and write the tokens together (deflate_write.cuh).
+ * Starts are hints: a piece counts only if the piece before it ends at its start.  When anything
+ * unusual appears, the exact path (deflate_exact.cuh) decodes symbol by symbol from the last true
+ * position.  Only the exact path and the header report errors.
+ *
+ * DEFLATE.md explains the design; encoders/deflate/deflate_format.h defines valid streams.
  */
 #ifndef WHARF_KERNELS_DEFLATE_DECODE_CUH
 #define WHARF_KERNELS_DEFLATE_DECODE_CUH
@@ -15,8 +22,8 @@ namespace wharf
 namespace flate
 {
 
-/* The bits of each lane's range: those wanted, but no more than what is left of the input in 32
- * parts, nor so few that the lanes do not fall into step. */
+/* The bits of each lane's range: as many as wanted, but at most 1/32 of the remaining input, and at
+ * least enough for lanes to synchronise. */
 template <typename P>
 WHARF_DEVICE uint32_t choose_range(uint32_t wanted, uint32_t left)
 {
@@ -25,8 +32,8 @@ WHARF_DEVICE uint32_t choose_range(uint32_t wanted, uint32_t left)
     return nbits > P::MIN_RANGE_NBITS ? nbits : P::MIN_RANGE_NBITS;
 }
 
-/* The range that fills three quarters of the room for notes, if symbols go on to take so many
- * bits: the rest is for lanes with shorter symbols, and for the way into the next range. */
+/* The range whose notes would fill three quarters of their room, at the present number of bits a
+ * symbol.  The last quarter serves lanes with shorter symbols, and the walk into the next range. */
 template <typename P>
 WHARF_DEVICE uint32_t next_range(uint32_t n_bits, uint32_t n_symbols)
 {
@@ -35,8 +42,7 @@ WHARF_DEVICE uint32_t next_range(uint32_t n_bits, uint32_t n_symbols)
     return nbits < P::MAX_RANGE_NBITS ? nbits : P::MAX_RANGE_NBITS;
 }
 
-/* collective.  Writes tokens as long as there is a whole batch, or all; moves the rest to the
- * front. */
+/* collective.  Writes tokens in whole batches, or all of them; moves the rest to the front. */
 template <typename P>
 WHARF_DEVICE bool write_tokens(state<P> &st, uint32_t &n, bool all)
 {
@@ -59,10 +65,10 @@ WHARF_DEVICE bool write_tokens(state<P> &st, uint32_t &n, bool all)
 }
 
 /*
- * collective.  Decodes a region of a body, 32 ranges from st.at on, which moves to where the next
- * symbol begins, or the next block.  status::stop: something is there that the exact path has
- * to judge.  `range` is how long ranges should be, and is set for the next region.  Without steps
- * it ends early; the caller's next look at them says so.
+ * collective.  Decodes a region of a body: 32 ranges from st.at on.  Moves st.at to the start of
+ * the next symbol or block.  status::stop: the exact path must decode what stands there.  `range`
+ * is the wanted length of a range; it is updated for the next region.  If the step budget runs out
+ * it returns early, and the caller's next check of the budget fails.
  */
 template <typename P>
 WHARF_DEVICE status decode_region(state<P> &st, uint32_t &range, step_counter &steps)
@@ -83,7 +89,7 @@ WHARF_DEVICE status decode_region(state<P> &st, uint32_t &range, step_counter &s
         n_all += r.n_tokens;
         more = r.n_tokens && ended == status::more && piece < list.n_all && steps.take(GROUP_STEPS);
         if (!write_tokens(st, n_tokens, !more)) {
-            /* A distance too far, or the output full: once more, one by one, to say where. */
+            /* A distance is too far or the output is full: the exact path finds out where. */
             st.at = begin;
             st.out.position = begin_out;
             return status::stop;
@@ -93,7 +99,8 @@ WHARF_DEVICE status decode_region(state<P> &st, uint32_t &range, step_counter &s
     return ended;
 }
 
-/* collective.  A block's body from st.at on.  Returns a reason; st.at is then at its unit. */
+/* collective.  Decodes a block's body from st.at on.  Returns a reason; on an error, st.at is at
+ * the unit that caused it. */
 template <typename P, typename Sum>
 WHARF_DEVICE uint32_t decode_body(state<P> &st, Sum &sum, step_counter &steps)
 {
@@ -113,7 +120,7 @@ WHARF_DEVICE uint32_t decode_body(state<P> &st, Sum &sum, step_counter &steps)
     return decode_exactly(st, steps);
 }
 
-/* collective.  The bytes of a stored block. */
+/* collective.  Copies the bytes of a stored block. */
 template <typename St>
 WHARF_DEVICE uint32_t copy_stored(St &st, uint32_t nbytes)
 {
@@ -129,9 +136,9 @@ WHARF_DEVICE uint32_t copy_stored(St &st, uint32_t nbytes)
 }
 
 /*
- * collective.  Decodes blocks from st.at to the end of the final one, behind which st.at then
- * stands at a byte's boundary.  Returns a reason; if it is not NONE, st.at is where the error
- * stands.  What was written is visible to all lanes afterwards.  St is state or serial_state.
+ * collective.  Decodes blocks from st.at to the end of the final one, and moves st.at to the byte
+ * boundary behind it.  Returns a reason; if it is not NONE, st.at is the position of the error. All
+ * output is then visible to all lanes.  St is state or serial_state.
  */
 template <typename St, typename Sum>
 WHARF_DEVICE uint32_t decode_stream(St &st, Sum &sum, step_counter &steps)
@@ -168,7 +175,7 @@ WHARF_DEVICE verdict bad_stream(uint32_t reason, uint32_t bit_offset)
     return bad(result, reason, bit_offset);
 }
 
-/* One lane.  The first header's window synchronises. */
+/* One lane.  The warp synchronises when the first header moves the window. */
 template <typename P>
 WHARF_DEVICE void begin_shared(shared<P> &s, const chunk_job &job)
 {
@@ -178,8 +185,8 @@ WHARF_DEVICE void begin_shared(shared<P> &s, const chunk_job &job)
     store(&s.stop.value, job.stop.value);
 }
 
-/* collective.  Ready for a stream's first block header, which begins with the input's byte
- * in_begin; its output begins behind the first out_begin bytes. */
+/* collective.  Returns a state at a stream's first block header, at byte in_begin of the input,
+ * with output from byte out_begin on. */
 template <typename P>
 WHARF_DEVICE void start(state<P> &st, shared<P> &s, const chunk_job &job, uint32_t in_begin,
                         uint32_t out_begin)

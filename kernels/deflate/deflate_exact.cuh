@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deflate_exact.cuh: a block's body one symbol after the other, by all lanes alike, as CODAG
- * decodes.  It judges as encoders/deflate/deflate_format.h says, so every error comes from here
- * (or from the header); the parallel path hands over what it does not like.
+ * deflate_exact.cuh: decodes a block's body one symbol after the other, by all lanes alike, as
+ * CODAG does.  The parallel path hands over whatever it cannot take.  Every error in a body is
+ * therefore reported here, by the rules of encoders/deflate/deflate_format.h.
  */
 #ifndef WHARF_KERNELS_DEFLATE_EXACT_CUH
 #define WHARF_KERNELS_DEFLATE_EXACT_CUH
@@ -15,7 +15,7 @@ namespace wharf
 namespace flate
 {
 
-/* collective.  64 bits from position `at` on, moving the window there if it is elsewhere. */
+/* collective.  64 bits from position `at` on.  Moves the window if it does not contain them. */
 template <typename P>
 WHARF_DEVICE uint64_t peek_64(state<P> &st, uint32_t at)
 {
@@ -27,7 +27,8 @@ WHARF_DEVICE uint64_t peek_64(state<P> &st, uint32_t at)
     return (uint64_t)funnel_right(mid, load(w + 2), p) << 32 | funnel_right(load(w), mid, p);
 }
 
-/* collective.  32 bits from position at + lane on, moving the window there if it is elsewhere. */
+/* collective.  32 bits from position at + lane on.  Moves the window if it does not contain them.
+ */
 template <typename P>
 WHARF_DEVICE uint32_t peek_at_lanes(state<P> &st, uint32_t at)
 {
@@ -38,14 +39,14 @@ WHARF_DEVICE uint32_t peek_at_lanes(state<P> &st, uint32_t at)
     return funnel_right(load(w), load(w + 1), p);
 }
 
-/* One unit of a body: a literal, a match, the end. */
+/* One unit of a body: a literal, a match, or the end of the block. */
 struct unit {
     uint32_t nbits;
     uint32_t length; /* 0: the end; 1: a literal */
     uint32_t value;  /* the literal, or the distance */
 };
 
-/* The distance of a match whose length took u.nbits of `bits`; `left` bits are there in all. */
+/* Reads the distance of a match whose length took u.nbits of `bits`, of which `left` are input. */
 template <typename St>
 WHARF_DEVICE uint32_t read_distance(const St &st, uint64_t bits, uint32_t left, unit &u)
 {
@@ -65,7 +66,7 @@ WHARF_DEVICE uint32_t read_distance(const St &st, uint64_t bits, uint32_t left, 
     return u.value > st.out.position ? WHARF_REASON_DEFLATE_DISTANCE_TOO_FAR : WHARF_REASON_NONE;
 }
 
-/* collective.  Reads the unit at st.at, which stays. */
+/* collective.  Reads the unit at st.at without moving st.at. */
 template <typename St>
 WHARF_DEVICE uint32_t read_unit(St &st, unit &u)
 {
@@ -91,11 +92,11 @@ WHARF_DEVICE uint32_t read_unit(St &st, unit &u)
     return litlen_is_end(entry) ? WHARF_REASON_NONE : WHARF_REASON_DEFLATE_LITLEN_SYMBOL;
 }
 
-/* Units between two looks at whether the job is to be stopped: some 50 us. */
+/* Units between two checks of the stop word: about 50 us. */
 constexpr uint32_t UNITS_BETWEEN_LOOKS = 64;
 
-/* collective.  Decodes to the block's end, behind which st.at then stands, or to an error, whose
- * reason it returns and at whose unit st.at then stands. */
+/* collective.  Decodes to the block's end and moves st.at behind it.  On an error, returns its
+ * reason and leaves st.at at the unit that caused it. */
 template <typename St>
 WHARF_DEVICE uint32_t decode_units(St &st, step_counter &steps)
 {
@@ -108,7 +109,8 @@ WHARF_DEVICE uint32_t decode_units(St &st, step_counter &steps)
         uint32_t reason = uniform(read_unit(st, u));
         if (reason != WHARF_REASON_NONE)
             return reason;
-        /* One place where lanes could part here would cost the parallel path a sixth. */
+        /* If the compiler thought that lanes may diverge here, the parallel path would be a sixth
+         * slower. */
         u = {uniform(u.nbits), uniform(u.length), uniform(u.value)};
         if (u.length > st.out.room())
             return WHARF_REASON_OUTPUT_FULL;
@@ -121,7 +123,7 @@ WHARF_DEVICE uint32_t decode_units(St &st, step_counter &steps)
     return WHARF_REASON_NONE;
 }
 
-/* What came of it where the state is given by value. */
+/* The result, for callers that pass the state by value. */
 struct exact_result {
     uint32_t reason;
     uint32_t at;
@@ -137,7 +139,7 @@ WHARF_DEVICE_NOINLINE exact_result decode_units_apart(state<P> st, step_counter 
     return {reason, st.at, st.out.position, st.window, steps.left};
 }
 
-/* collective.  The same, kept apart from the code that calls it. */
+/* collective.  The same, not inlined. */
 template <typename P>
 WHARF_DEVICE uint32_t decode_exactly(state<P> &st, step_counter &steps)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deflate_header.cuh: block headers, judged in the order of encoders/deflate/deflate_format.h.
- * All errors stand at the header's first bit, so positions inside a header stay in here.
+ * deflate_header.cuh: reads block headers (RFC 1951, 3.2.3 to 3.2.7) and makes their tables.
+ *
+ * Checks run in the order of encoders/deflate/deflate_format.h.  Every error of a header is
+ * reported at the header's first bit, so positions inside a header never leave this file.
  */
 #ifndef WHARF_KERNELS_DEFLATE_HEADER_CUH
 #define WHARF_KERNELS_DEFLATE_HEADER_CUH
@@ -22,7 +24,7 @@ struct block {
     uint32_t window; /* where the state's has gone */
 };
 
-/* The n lowest bits at `at`, which moves on; false when the input ends before. */
+/* Reads n bits at `at`, lowest first, and advances it.  False: the input ends before them. */
 template <typename St>
 WHARF_DEVICE bool take_field(St &st, uint32_t &at, unsigned n, uint32_t &ret)
 {
@@ -35,8 +37,8 @@ WHARF_DEVICE bool take_field(St &st, uint32_t &at, unsigned n, uint32_t &ret)
     return true;
 }
 
-/* Where in WHARF_DEFLATE_PRECODE_ORDER (16, 17, 18, 0, 8, 7, 9, 6, 10 ...) a symbol stands; 19 or
- * more for none. */
+/* A symbol's index in WHARF_DEFLATE_PRECODE_ORDER (16, 17, 18, 0, 8, 7, 9, 6, 10 ...); 19 or more
+ * if it has none. */
 WHARF_DEVICE unsigned precode_rank(unsigned symbol)
 {
     if (symbol >= 16)
@@ -48,8 +50,8 @@ WHARF_DEVICE unsigned precode_rank(unsigned symbol)
 }
 
 /*
- * collective.  Reads the n lengths of the code length code at `at` and makes its table: entries
- * of 7 bits' words, length in bits 0 to 2 and symbol in bits 3 to 7.
+ * collective.  Reads the n lengths of the code length code at `at` and makes its table, indexed by
+ * the next 7 bits.  An entry has the code's length in bits 0 to 2 and the symbol in bits 3 to 7.
  */
 template <typename St>
 WHARF_DEVICE uint32_t read_precode(St &st, uint32_t &at, unsigned n)
@@ -61,7 +63,7 @@ WHARF_DEVICE uint32_t read_precode(St &st, uint32_t &at, unsigned n)
     if (at > end || end - at < 3 * n)
         return WHARF_REASON_INPUT_TRUNCATED;
     at += 3 * n;
-    /* Lane i has symbol i's length, of those that are there number: */
+    /* Lane i takes symbol i's length, which is at this index in the header: */
     unsigned rank = precode_rank(lane);
     uint32_t nbits = rank < n ? (uint32_t)(bits >> 3 * rank) & 7 : 0;
     uint32_t space = reduce_add(nbits ? 128u >> nbits : 0);
@@ -87,7 +89,7 @@ WHARF_DEVICE uint32_t read_precode(St &st, uint32_t &at, unsigned n)
     return WHARF_REASON_NONE;
 }
 
-/* How far code lengths are read. */
+/* The progress in reading code lengths. */
 struct lengths_cursor {
     uint32_t at;
     uint32_t i;    /* so many are there */
@@ -95,9 +97,9 @@ struct lengths_cursor {
 };
 
 /*
- * collective.  Reads code lengths, of which there are to be n, as far as nothing is odd; what is
- * not zero is stored.  Each lane decodes what begins at one of the next 32 bits, as if something
- * did, and then the chain from the first to the next is followed.
+ * collective.  Reads up to n code lengths and stops before anything unusual.  Stores those that are
+ * not zero.  Each lane decodes the symbol that would begin at one of the next 32 bits; then the
+ * chain of true symbols is followed from the first bit.
  */
 template <typename P>
 WHARF_DEVICE void read_most_lengths(state<P> &st, lengths_cursor &c, uint32_t n)
@@ -123,7 +125,7 @@ WHARF_DEVICE void read_most_lengths(state<P> &st, lengths_cursor &c, uint32_t n)
         bool odd = c.at + next > st.end() || behind > n || (symbol == 16 && place == 0);
         if (any_lane(mine && odd))
             return;
-        /* A repeat's value is that of the last before it that is none. */
+        /* A repeat takes the value of the last symbol before it that is no repeat. */
         uint32_t own = symbol < 16 ? symbol : 0;
         uint32_t owners = ballot(mine && symbol != 16);
         uint32_t before = owners & lanemask_lt();
@@ -139,7 +141,7 @@ WHARF_DEVICE void read_most_lengths(state<P> &st, lengths_cursor &c, uint32_t n)
     }
 }
 
-/* The serial decoders do without. */
+/* The serial decoders have no parallel path. */
 template <typename St>
 WHARF_DEVICE void read_most_lengths(St &, lengths_cursor &, uint32_t)
 {
@@ -189,7 +191,7 @@ WHARF_DEVICE uint32_t read_lengths(St &st, uint32_t &ret_at, uint32_t n)
     return WHARF_REASON_NONE;
 }
 
-/* collective.  build_table() for what lies in shared memory. */
+/* collective.  build_table() for tables in shared memory. */
 template <typename S, typename T>
 WHARF_DEVICE bool build(T &table, build_scratch &scratch, uint8_t *lengths, uint32_t n,
                         bool none_allowed)
@@ -203,7 +205,7 @@ WHARF_DEVICE bool build(T &table, build_scratch &scratch, uint8_t *lengths, uint
     return any_lane(build_table<S>(table_ref, scratch_ref, lengths_ref, n, none_allowed));
 }
 
-/* collective.  Both tables from n_litlen and n_distance lengths in h.nbits. */
+/* collective.  Makes both tables from the n_litlen and n_distance lengths in h.nbits. */
 template <typename Shared>
 WHARF_DEVICE uint32_t make_tables(Shared &s, uint32_t n_litlen, uint32_t n_distance)
 {
@@ -217,8 +219,8 @@ WHARF_DEVICE uint32_t make_tables(Shared &s, uint32_t n_litlen, uint32_t n_dista
     return WHARF_REASON_NONE;
 }
 
-/* collective.  Nothing to do if the tables are still those of the fixed codes: empty fixed blocks
- * take ten bits, and making tables for each is what would make a chunk of them slowest. */
+/* collective.  Makes the tables of the fixed codes, unless they are in place.  Without that check,
+ * a chunk of empty fixed blocks, of ten bits each, would be the slowest of all chunks. */
 template <typename Shared>
 WHARF_DEVICE void make_fixed_tables(Shared &s)
 {
@@ -259,8 +261,8 @@ WHARF_DEVICE uint32_t read_dynamic(St &st, uint32_t &at)
     return reason;
 }
 
-/* collective.  A coded block with nothing in it becomes a stored one of no bytes: looking for
- * places where symbols begin costs the same for ten bits as for thousands. */
+/* collective.  Turns an empty coded block into a stored one of no bytes: finding symbol starts
+ * costs the same for ten bits as for thousands. */
 template <typename St>
 WHARF_DEVICE void pass_end(St &st, block &b)
 {
@@ -271,7 +273,7 @@ WHARF_DEVICE void pass_end(St &st, block &b)
     b.body += entry_nbits(entry);
 }
 
-/* collective.  Reads the header at st.at, which stays; the tables of a coded block are ready then.
+/* collective.  Reads the header at st.at without moving st.at.  Makes the tables of a coded block.
  */
 template <typename St>
 WHARF_DEVICE block parse_header(St &st)
@@ -303,7 +305,7 @@ WHARF_DEVICE block parse_header(St &st)
     return b;
 }
 
-/* The state comes by value: a reference would keep it in memory in the caller's fast path. */
+/* Takes the state by value: a reference would force it into memory in the caller's fast path. */
 template <typename P>
 WHARF_DEVICE_NOINLINE block parse_header_apart(state<P> st)
 {
@@ -312,7 +314,7 @@ WHARF_DEVICE_NOINLINE block parse_header_apart(state<P> st)
     return b;
 }
 
-/* collective.  The same, kept apart from the code that calls it. */
+/* collective.  The same, not inlined. */
 template <typename P>
 WHARF_DEVICE block read_header(state<P> &st)
 {

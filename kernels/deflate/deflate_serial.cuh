@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deflate_serial.cuh: raw Deflate as CODAG decodes it, a baseline to measure: one symbol a step,
- * all lanes alike, input by an input stream and output by the output stream.  Header, exact path
- * and verdicts are those of deflate_decode.cuh; what is left out is all that puts lanes at
- * different symbols.
+ * deflate_serial.cuh: decodes raw Deflate by CODAG's scheme, as a baseline for measurements.  All
+ * lanes decode the same symbol, one a step, from an input stream to an output stream.  Headers, the
+ * exact path and verdicts are shared with deflate_decode.cuh; only the parallel path is missing.
  */
 #ifndef WHARF_KERNELS_DEFLATE_DEFLATE_SERIAL_CUH
 #define WHARF_KERNELS_DEFLATE_DEFLATE_SERIAL_CUH
@@ -24,7 +23,7 @@ struct alignas(16) serial_shared {
     header_scratch header;
 };
 
-/* In place of state. */
+/* The counterpart of `state`. */
 template <typename Input>
 struct serial_state {
     shared_ref<serial_shared<Input>> ref;
@@ -39,11 +38,11 @@ struct serial_state {
     WHARF_DEVICE_MEMBER bool is_stopped() const { return false; }
 };
 
-/* collective.  64 bits from position `at` on, to which the stream moves. */
+/* collective.  Moves the stream to position `at`.  Returns the 64 bits from there on. */
 template <typename Input>
 WHARF_DEVICE uint64_t peek_64(serial_state<Input> &st, uint32_t at)
 {
-    /* Back, to another try, or far, over a stored block? */
+    /* Above 512: far ahead, over a stored block; or back for another try, which wraps around. */
     uint32_t n = at - st.in.position;
     if (n <= 512)
         st.in.skip(n);

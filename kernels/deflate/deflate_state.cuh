@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deflate_state.cuh: what a warp holds while it decodes one Deflate stream, and the tuning
- * constants.
+ * deflate_state.cuh: the registers and shared memory of a warp that decodes a Deflate stream, and
+ * the tuning constants.
  */
 #ifndef WHARF_KERNELS_DEFLATE_STATE_CUH
 #define WHARF_KERNELS_DEFLATE_STATE_CUH
@@ -17,38 +17,38 @@ namespace flate
 {
 
 /*
- * The tuning of the product.  It makes 32 warps fit a multiprocessor of an H100: 64 registers a
- * thread, and with blocks of four warps 7040 bytes of shared memory each ((228 - 8) KiB / 32).
+ * The tuning of the product.  32 warps fit a multiprocessor of an H100: 64 registers a thread, and,
+ * with blocks of four warps, 7040 bytes of shared memory a warp ((228 - 8) KiB / 32).
  *
- * Nine bits of LITLEN_ROOT and more sub-ranges in their place are faster where few symbols have
- * longer codes, and slower elsewhere; so are more ROUNDS for short matches and for columns; 24 or
- * 20 warps with more registers are slower throughout.
+ * Measured alternatives: LITLEN_ROOT 9 with more sub-ranges is faster where few symbols have longer
+ * codes, and slower elsewhere.  More ROUNDS are faster for short matches and columns, and slower
+ * elsewhere.  24 or 20 warps with more registers are slower on all data.
  */
 struct tuning {
     static constexpr unsigned LITLEN_ROOT = 10;
     static constexpr unsigned DISTANCE_ROOT = 7;
-    /* Symbols of a sub-range, an odd number, so that lanes at the same place of theirs store to
-     * different banks; and the most sub-ranges that a lane may find. */
+    /* Symbols of a sub-range: odd, so that lanes at equal places in theirs store to different
+     * banks.  And the most sub-ranges that a lane may find. */
     static constexpr unsigned SUB_NSYMBOLS = 9;
     static constexpr unsigned MAX_SUBS = 21;
-    /* Symbols that lanes walk over between two looks at whether their columns need more input. */
+    /* Symbols that lanes walk over between two refills of their columns. */
     static constexpr unsigned WALK_NSYMBOLS = 5;
-    /* Bits of each lane's range: in a block's first region, and at least and at most. */
+    /* Bits of each lane's range: in a block's first region, the least, and the most. */
     static constexpr unsigned FIRST_RANGE_NBITS = 960;
     static constexpr unsigned MIN_RANGE_NBITS = 256;
     static constexpr unsigned MAX_RANGE_NBITS = 4096;
-    /* Rounds of 32 output bytes whose loads are on their way together. */
+    /* Rounds of 32 output bytes whose loads are in flight together. */
     static constexpr unsigned ROUNDS = 4;
-    /* Matches that are copied one by one: so long, or so long and overlapping themselves. */
+    /* The least lengths of matches copied one by one: of any, and of self-overlapping ones. */
     static constexpr unsigned LONG_MATCH = 128;
     static constexpr unsigned LONG_OVERLAP = 12;
-    /* So many of them at distance 8 make a stretch that is written by its cycle. */
+    /* Stretches with at least so many such matches at distance 8 are written by their cycle. */
     static constexpr unsigned MIN_CYCLE_MATCHES = 2;
 };
 
 constexpr uint32_t NO_WINDOW = 3u << 30; /* far behind all bits, of which there are 2^31 */
 
-/* Code lengths on their way from a block's header to its tables. */
+/* A block's code lengths, between reading its header and making its tables. */
 struct header_scratch {
     alignas(4) uint8_t nbits[320];
     uint8_t precode[1 << WHARF_DEFLATE_MAX_PRECODE_NBITS];
@@ -56,16 +56,17 @@ struct header_scratch {
 };
 
 /*
- * Input that each lane reads on its own: a column of 8 words, a ring, with word 0 once more behind
- * word 7 so that two words in a row are always there.  A lane's words are all in its own bank.
+ * Input that each lane reads independently: a ring of 8 words, its column.  Word 0 is repeated
+ * behind word 7, so two consecutive words can always be loaded.  A lane's words all lie in its own
+ * bank.
  */
 struct input_columns {
     static constexpr unsigned N_ROWS = 8;
     uint32_t words[N_ROWS + 1][32];
 };
 
-/* The last eight bytes of output by their addresses: byte r is the last one whose address is r
- * modulo 8, if `position` is where the output stands: what has just been stored is slow to load. */
+/* The last eight bytes of output: byte r is the last one whose address is r modulo 8.  Valid while
+ * `position` equals the output's.  It saves a slow load of bytes that were just stored. */
 struct last_cycle {
     uint64_t bytes;
     uint32_t position;
@@ -74,7 +75,7 @@ struct last_cycle {
 /* Shared memory of one warp. */
 template <typename P>
 struct alignas(16) shared {
-    /* Input for each lane on its own, and for all together, take turns. */
+    /* The columns and the common window share one place. */
     static constexpr unsigned WINDOW_NWORDS = sizeof(input_columns) / 4;
     union {
         input_columns columns;
@@ -84,9 +85,9 @@ struct alignas(16) shared {
     last_cycle cycle;
     code_table<P::LITLEN_ROOT, 288, 288> litlen;
     code_table<P::DISTANCE_ROOT, 32, 128> distance;
-    /* Symbol starts that lanes found: number i of lane l at [i][l], from where l began. */
+    /* Symbol starts that lanes noted: number i of lane l at [i][l], relative to l's start. */
     uint16_t starts[P::MAX_SUBS][32];
-    /* Header and body take turns. */
+    /* Header and body use this place in turn. */
     union {
         header_scratch header;
         uint32_t tokens[32 * P::SUB_NSYMBOLS + 32];
@@ -94,9 +95,9 @@ struct alignas(16) shared {
 };
 
 /*
- * Registers of one warp, the same in all lanes.  It is given to functions that are not inlined by
- * value, and they give back numbers: a reference would keep it in memory, and a pointer that comes
- * back would no longer be known to point to shared memory.
+ * Registers of one warp, the same in all lanes.  Functions that are not inlined take it by value
+ * and return numbers: a reference would force it into memory, and the compiler would not know that
+ * a returned pointer points to shared memory.
  */
 template <typename P>
 struct state {
@@ -104,12 +105,12 @@ struct state {
     input_source source;
     uint32_t window;   /* skewed position of the first bit in s.window; a multiple of 128 */
     uint32_t at;       /* skewed position of the next bit */
-    output_stream out; /* what this stream has put out, and where it goes on */
+    output_stream out; /* this stream's output so far */
 
     WHARF_DEVICE_MEMBER shared<P> &s() const { return ref.get(); }
     WHARF_DEVICE_MEMBER const input_source &input() const { return source; }
     WHARF_DEVICE_MEMBER uint32_t end() const { return 8 * source.end; }
-    /* Where `at` stands in the input. */
+    /* `at` as an offset into the input, in bits. */
     WHARF_DEVICE_MEMBER uint32_t bit_offset() const { return at - source.skew_nbits(); }
     /* collective.  Whether the job is to be stopped, after the first header. */
     WHARF_DEVICE_MEMBER bool is_stopped() const { return wharf::is_stopped(s().stop); }
@@ -118,8 +119,8 @@ struct state {
 /* Among reasons, within a decoder: the job was stopped. */
 constexpr uint32_t STOPPED = 0xffff;
 
-/* A checksum of the output that is not wanted: for crc32_sum or adler32_sum, which look at the
- * output while it is still in the cache. */
+/* Replaces crc32_sum and adler32_sum, which read the output while it is still in the cache, where
+ * no checksum is wanted. */
 struct no_sum {
     WHARF_DEVICE_MEMBER void update(uint32_t) {}
 };
@@ -146,17 +147,16 @@ WHARF_DEVICE void move_window(state<P> &st, uint32_t at)
 }
 
 /*
- * What is taken from the step budget (decoder.cuh); a symbol of the exact path takes 1.  That is
- * never more than one for each bit of input, and on the parallel path 5.2 for a byte, because
+ * Charges to the step budget (decoder.cuh).  A symbol of the exact path costs 1, so that path costs
+ * at most 1 a bit of input.  The parallel path costs at most 5.2 a byte, because
  * - a block takes at least 10 bits, and if it is not empty 18 (a literal between the header and the
  *   end, in the fixed codes);
- * - a region but a block's last takes all that lane 0 has walked over, which is right: at least
- *   MIN_RANGE_NBITS, or the 189 symbols (MAX_SUBS * SUB_NSYMBOLS) for which there is room;
- * - a group but a region's last two takes 32 pieces, or what the window holds, which is more bits.
- * So a body of b bits takes 2 + 4 (1 + b / 189) + 2 (2 (1 + b / 189) + b / 32), which for a body of
- * 15 bits in a block of 18 is 11.6.  The exact path goes at most once over bits for which the
- * parallel path has taken already: those of one region, 189 symbols of each lane, for which there
- * is STEPS_BESIDES and what the budget has more than 5.2.
+ * - every region except a block's last completes all that lane 0, whose start is true, has walked
+ *   over: at least MIN_RANGE_NBITS, or the 189 symbols (MAX_SUBS * SUB_NSYMBOLS) that fit;
+ * - every group except a region's last two completes 32 pieces, or the window's bits, which are
+ * more. So a body of b bits costs 2 + 4 (1 + b / 189) + 2 (2 (1 + b / 189) + b / 32): 11.6 for a
+ * body of 15 bits in a block of 18.  The exact path decodes at most one region a second time, 189
+ * symbols of each lane.  STEPS_BESIDES and the budget's margin above 5.2 a byte cover that.
  */
 constexpr uint32_t BLOCK_STEPS = 2;
 constexpr uint32_t REGION_STEPS = 4;

@@ -3,16 +3,16 @@
  * deflate_sync.cuh: finds places in a block's body where symbols begin, so that 32 lanes can
  * decode from there.
  *
- * Lane k starts blind at the k-th cut and walks over symbols, noting where every SUB_NSYMBOLS-th
- * begins.  A wrong walk falls into step with the true one within some hundred bits, as Huffman
- * streams do.  At its range's end each lane goes on into the next range until it comes to a place
- * that this range's lane has noted: from there on that lane's notes continue its own.  The chain
+ * Lane k starts blindly at the k-th cut and walks over symbols, noting the start of every
+ * SUB_NSYMBOLS-th.  Huffman codes synchronise themselves: a wrong walk joins the true one within
+ * some hundred bits.  At the end of its range, each lane walks on into the next range until it
+ * meets a start that the next lane noted; from there that lane's notes continue its own.  The chain
  * from lane 0, which starts at a true symbol, is then a list of true starts.
  *
  * NOTHING HERE DECIDES ANYTHING.  The list is a hint: deflate_tokens.cuh decodes each piece from
- * its start and believes the next start only if it arrives there.  So walks need not recognise
- * the end of the block or of the input, nor bad data; they only have to end and to stay inside
- * shared memory and the input.
+ * its start, and accepts the next start only if it arrives there.  Walks therefore need not
+ * recognise the end of the block, the end of the input, or bad data.  They must only terminate, and
+ * stay inside shared memory and the input.
  */
 #ifndef WHARF_KERNELS_DEFLATE_SYNC_CUH
 #define WHARF_KERNELS_DEFLATE_SYNC_CUH
@@ -24,11 +24,11 @@ namespace wharf
 namespace flate
 {
 
-/* Where a walk stands that has met bits which are no symbol, or has no room for more notes:
- * behind all places. */
+/* The position of a walk that met bits which are no symbol, or that has no room for more notes.  It
+ * is behind all others. */
 constexpr uint32_t NOWHERE = 3u << 30;
 
-/* A piece of 64 bits of the input that is not all input. */
+/* A piece of 64 bits that lies partly outside the input. */
 WHARF_DEVICE_NOINLINE uint64_t load_edge(input_source source, uint32_t i)
 {
     return (uint64_t)source.load_word(2 * i + 1) << 32 | source.load_word(2 * i);
@@ -70,7 +70,7 @@ struct walk {
         store(&s.starts[0][lane_id()], (uint16_t)0);
     }
 
-    /* On until `target` or behind it. */
+    /* Walks on until it reaches or passes `target`. */
     WHARF_DEVICE_MEMBER void go(uint32_t target)
     {
         while (at < target) {
@@ -96,7 +96,7 @@ struct walk {
     }
 
   private:
-    /* Piece number `piece` into the column. */
+    /* Stores piece number `piece` in the column. */
     WHARF_DEVICE_MEMBER void put(uint64_t v)
     {
         uint32_t *w = &s.columns.words[2 * (piece & 3)][lane_id()];
@@ -113,8 +113,8 @@ struct walk {
         return funnel_right(load(w), load(w + 32), p);
     }
 
-    /* The place behind the symbol where it stands.  A literal looks for a distance too: lanes
-     * mostly differ, and then a branch costs more. */
+    /* The place behind the symbol at `at`.  Looks up a distance even after a literal: lanes mostly
+     * differ, and then a branch costs more. */
     WHARF_DEVICE_MEMBER uint32_t behind_symbol() const
     {
         uint32_t word = peek_32(at);
@@ -139,7 +139,7 @@ struct walk {
         return (entry & ~31u) == LITLEN_INVALID ? NOWHERE : to;
     }
 
-    /* At a sub-range's end. */
+    /* Notes a start, at the end of a sub-range. */
     WHARF_DEVICE_MEMBER void note()
     {
         rest = 0;
@@ -151,21 +151,21 @@ struct walk {
     }
 };
 
-/* The list of sub-ranges: lane k, which began at begin + k * range_nbits, holds those that begin
- * at its notes `first` to first + n - 1, which are numbers `base` to base + n - 1 of all. */
+/* The list of sub-ranges.  Lane k, which started at begin + k * range_nbits, holds those that begin
+ * at its notes `first` to first + n - 1.  In the list they are numbers `base` to base + n - 1. */
 struct sub_list {
     uint32_t begin;
     uint32_t range_nbits;
     uint32_t n_all;
-    /* These are the lane's own. */
+    /* These differ between lanes. */
     uint32_t base;
     uint32_t first;
     uint32_t n;
     uint32_t last_nsymbols; /* symbols of its last sub-range */
 };
 
-/* collective.  Finds the list for 32 ranges from st.at on, where a symbol of the block begins and
- * which is not the input's end. */
+/* collective.  Finds the list for 32 ranges from st.at on.  A symbol of the block must begin at
+ * st.at, before the input's end. */
 template <typename P>
 WHARF_DEVICE sub_list find_sync_points(const state<P> &st, uint32_t range_nbits)
 {
@@ -177,9 +177,9 @@ WHARF_DEVICE sub_list find_sync_points(const state<P> &st, uint32_t range_nbits)
     walk<P> w = {st.s(), st.source, 0, 0, 0, 0, 0, 0};
     w.init(begin);
     /*
-     * First to the range's end, and then on into the next range until a place that its lane noted,
-     * number i of n_noted.  One loop for both: there must be one copy of the walk, or the code does
-     * not stay in the instruction cache.
+     * First walk to the range's end, then into the next range until a start that its lane noted,
+     * number i of n_noted.  One loop serves both: with two copies of the walk the code does not fit
+     * the instruction cache.
      */
     unsigned next = (lane + 1) & 31;
     uint32_t i = 0, n_noted = 1;
@@ -194,7 +194,7 @@ WHARF_DEVICE sub_list find_sync_points(const state<P> &st, uint32_t range_nbits)
         }
         syncwarp(); /* the notes, before the neighbours look at them */
         if (turn == 0) {
-            /* Nobody meets a lane that began behind the input's end, nor has lane 31 a
+            /* No lane meets one that started behind the input's end, and lane 31 has no right
              * neighbour. */
             uint32_t n_notes = w.n_subs < P::MAX_SUBS ? w.n_subs + 1 : w.n_subs;
             n_noted = shfl_down(begin < end ? n_notes : 0, 1);

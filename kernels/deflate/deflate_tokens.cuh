@@ -2,9 +2,11 @@
 /*
  * deflate_tokens.cuh: decodes pieces of a block's body, one to a lane, into tokens.
  *
- * Each lane decodes a given number of symbols from a hinted start.  The first start is known to
- * be true; each further one is believed only if the piece before it ends there.  So the tokens
- * that come out are exactly those of decoding one symbol after the other, whatever the hints.
+ * Each lane decodes a given number of symbols from a hinted start.  The first start is known to be
+ * true.
+ *
+ * Invariant: a further start counts only if the piece before it ends there.  The tokens are thus
+ * exactly those of decoding one symbol after the other, whatever the hints.
  */
 #ifndef WHARF_KERNELS_DEFLATE_TOKENS_CUH
 #define WHARF_KERNELS_DEFLATE_TOKENS_CUH
@@ -20,18 +22,18 @@ namespace flate
 struct piece {
     uint32_t at;        /* skewed */
     uint32_t n_symbols; /* to decode; then: decoded */
-    status ended;       /* more: all of them; block_end; stop: at something for the exact path */
+    status ended;       /* more: all decoded; block_end; stop: the exact path must continue */
 };
 
-/* collective.  Piece number first_piece + lane of the list; none has 0 symbols. */
+/* collective.  Piece number first_piece + lane of the list; without one, a piece of 0 symbols. */
 template <typename P>
 WHARF_DEVICE piece take_piece(const shared<P> &s, const sub_list &list, uint32_t first_piece)
 {
     static_assert(P::MAX_SUBS < 32 && P::SUB_NSYMBOLS < 16);
     uint32_t number = first_piece + lane_id();
     uint32_t share = list.first | list.n << 5 | list.last_nsymbols << 10 | list.base << 16;
-    /* The last lane whose share begins at or before the number: one with nothing has the base of
-     * the next that has something. */
+    /* The last lane whose base is at or before the number: an empty lane has the base of the next
+     * lane that is not empty. */
     unsigned finder = 0;
     WHARF_UNROLL
     for (unsigned step = 16; step; step /= 2)
@@ -46,21 +48,20 @@ WHARF_DEVICE piece take_piece(const shared<P> &s, const sub_list &list, uint32_t
     return {list.begin + finder * list.range_nbits + start, n_symbols, status::more};
 }
 
-/* The last place in the window where a piece may begin: it and what is looked at with it is in
- * there. */
+/* The last place where a piece may begin: the window also holds all bits that it looks at. */
 template <typename P>
 constexpr uint32_t LAST_PLACE =
     32 * shared<P>::WINDOW_NWORDS - 96 - P::SUB_NSYMBOLS *WHARF_DEFLATE_MAX_MATCH_NBITS;
 
-/* The window's words from bit p on.  (Opaque, the index becomes an address in one instruction.) */
+/* The window's words from bit p on.  (opaque() keeps the address computation one instruction.) */
 template <typename P>
 WHARF_DEVICE const uint32_t *window_at(const shared<P> &s, uint32_t p)
 {
     return &s.window[opaque(p >> 5)];
 }
 
-/* One lane.  Decodes the piece's symbols to tokens[0], [1], ...; the piece begins at the window's
- * bit p, and `end` is the input's end there. */
+/* One lane.  Decodes the piece's symbols to tokens[0], [1], ...  The piece begins at bit p of the
+ * window; the input ends at its bit `end`. */
 template <typename P>
 WHARF_DEVICE void decode_piece(const shared<P> &s, piece &piece, uint32_t p, uint32_t end,
                                uint32_t *tokens)
@@ -99,22 +100,22 @@ WHARF_DEVICE void decode_piece(const shared<P> &s, piece &piece, uint32_t p, uin
     piece.at += p - begin;
     piece.n_symbols = i;
     piece.ended = ended;
-    /* What uses bits past the end is for the exact path to judge, from this piece's start. */
+    /* It used bits past the input's end: the exact path decodes this piece from its start. */
     if (p > end)
         piece = {piece.at - (p - begin), 0, status::stop};
 }
 
-/* What a group of pieces came to; the same in all lanes. */
+/* The result of a group of pieces; the same in all lanes. */
 struct group_result {
     uint32_t n_pieces;
     uint32_t n_tokens;
     uint32_t at;  /* where the next symbol (or block) begins */
-    status ended; /* more: the next piece begins at `at`, if there is one and it was found right */
+    status ended; /* more: the next piece, if any, may begin at `at` */
 };
 
 /*
- * collective.  Decodes up to 32 pieces from number first_piece of the list on, of which the first
- * must begin at st.at; their tokens go to `tokens`, in order.
+ * collective.  Decodes up to 32 pieces of the list, from number first_piece on, which must begin at
+ * st.at.  Stores their tokens in order in `tokens`.
  */
 template <typename P>
 WHARF_DEVICE group_result decode_group(state<P> &st, const sub_list &list, uint32_t first_piece,
@@ -126,8 +127,7 @@ WHARF_DEVICE group_result decode_group(state<P> &st, const sub_list &list, uint3
     uint32_t start = mine.at;
     uint32_t place = exclusive_add(mine.n_symbols);
     uint32_t p = start - st.window;
-    /* A piece that the window does not hold, or whose start is nonsense, ends the group; and so
-     * does none. */
+    /* A missing piece ends the group, and so does one that lies outside the window. */
     bool here = mine.n_symbols && p <= LAST_PLACE<P>;
     if (here)
         decode_piece(s, mine, p, st.end() - st.window, tokens + place);

@@ -2,14 +2,15 @@
 /*
  * deflate_write.cuh: turns tokens into output, 32 at a time.
  *
- * A batch of 32 tokens is text's usual 100 to 200 bytes.  Its bytes are spread over the lanes,
- * one byte a lane and 32 a round, whatever token they belong to: for each round the lanes whose
- * tokens begin in it make a mask of beginnings, and the number of beginnings up to a byte says
- * whose byte it is.  Loads of several rounds are on their way together.  A byte whose source is
- * itself of these rounds waits until they are done and then takes it from the lane that has it.
+ * Idea: the output bytes of a batch, 100 to 200 for text, are spread over the lanes, one byte a
+ * lane and 32 bytes a round, regardless of the tokens that they belong to.  For each round, a
+ * ballot of the lanes whose tokens begin in it gives a mask of starts; the number of starts up to a
+ * byte identifies its token.  The loads of several rounds are in flight together.  If a byte's
+ * source lies within these same rounds, the byte waits until they are done, and then comes from the
+ * lane that holds it.
  *
- * Long matches, and those that repeat themselves, are copied one by one by the whole warp with
- * wide stores; the batch is cut at them.
+ * The whole warp copies long matches, and matches that overlap themselves, one by one with wide
+ * stores.  The batch is cut at these matches.
  */
 #ifndef WHARF_KERNELS_DEFLATE_WRITE_CUH
 #define WHARF_KERNELS_DEFLATE_WRITE_CUH
@@ -29,15 +30,15 @@ struct batch_token {
     int32_t value; /* the distance - 1; or negative, and a literal in the low eight bits */
 };
 
-/* The 32 * ROUNDS bytes of output that are made together: byte 32 * r + lane at [r]. */
+/* A lane's part of the 32 * ROUNDS bytes that are made together: byte 32 * r + lane at [r]. */
 template <unsigned ROUNDS>
 struct span_bytes {
     uint32_t byte[ROUNDS]; /* of a byte that waits: its token's value, distance - 1 */
     uint32_t waiting;      /* bit r: byte[r] waits */
 };
 
-/* collective.  The bytes of round r that wait get theirs from the lanes that have them; those of
- * earlier rounds have theirs. */
+/* collective.  Fetches the waiting bytes of round r from the lanes that hold them.  All earlier
+ * rounds must be settled. */
 template <unsigned ROUNDS>
 WHARF_DEVICE void settle_round(span_bytes<ROUNDS> &span, unsigned r)
 {
@@ -63,8 +64,8 @@ WHARF_DEVICE void settle_round(span_bytes<ROUNDS> &span, unsigned r)
 }
 
 /*
- * collective.  One round of a span: 32 bytes from byte `place` of the output on.  `begins` has a
- * bit for each that begins a token, the first of which is number `first`.
+ * collective.  Makes one round of a span: 32 bytes from byte `place` of the output on.  `begins`
+ * has a bit for each byte that begins a token; the first of these tokens is number `first`.
  */
 template <unsigned ROUNDS>
 WHARF_DEVICE void make_round(span_bytes<ROUNDS> &span, unsigned r, const uint8_t *out,
@@ -80,14 +81,14 @@ WHARF_DEVICE void make_round(span_bytes<ROUNDS> &span, unsigned r, const uint8_t
     bool near = source >= span_begin;
     if (near && (int32_t)value >= 0)
         span.waiting |= 1u << r;
-    /* Lanes that need no byte load the first one, which costs less than leaving them out. */
+    /* Lanes that need no byte load the first one: cheaper than a predicate on the load. */
     uint32_t byte = load_part(out + (near ? 0 : source), 0, !near);
     span.byte[r] = near ? value : byte;
 }
 
 /*
- * collective.  Writes n bytes, up to 32 * ROUNDS, from byte `begin` of a batch on whose first byte
- * is out[base]; token number `first` begins there.  What is before must be there (syncwarp).
+ * collective.  Writes n bytes, up to 32 * ROUNDS, from byte `begin` of a batch on, whose first byte
+ * is out[base].  Token number `first` begins there.  All output before must be visible (syncwarp).
  */
 template <unsigned ROUNDS>
 WHARF_DEVICE void write_span(uint8_t *out, uint32_t base, const batch_token &token, uint32_t begin,
@@ -103,7 +104,7 @@ WHARF_DEVICE void write_span(uint8_t *out, uint32_t base, const batch_token &tok
     auto make = [&](unsigned r) {
         make_round(span, r, out, token, span_begin, reduce_or(round == r ? bit : 0), first);
     };
-    /* No branch between two rounds: where branches meet, all loads are waited for. */
+    /* No branch between two rounds: the compiler waits for all loads where branches rejoin. */
     if (n <= 32) {
         make(0);
     } else if (n <= 64) {
@@ -130,10 +131,10 @@ WHARF_DEVICE void write_span(uint8_t *out, uint32_t base, const batch_token &tok
 }
 
 /*
- * collective.  Writes a batch.  The lanes of `alone` hold matches that are copied one by one; what
- * stands between two of them is a stretch whose bytes are spread over the lanes, but if there are
- * such matches, literals are written before all else.  (One loop for batches with and without
- * them: there must be one copy of this code, or it does not stay in the instruction cache.)
+ * collective.  Writes a batch.  The lanes of `alone` hold matches that are copied one by one.  The
+ * bytes of a stretch between two of them are spread over the lanes.  If there are such matches, all
+ * literals are written first.  (One loop serves batches with and without them: with two copies the
+ * code does not fit the instruction cache.)
  */
 template <typename P>
 WHARF_DEVICE void write_parts(uint8_t *out, uint32_t base, uint32_t total, const batch_token &token,
@@ -180,10 +181,10 @@ WHARF_DEVICE void write_parts(uint8_t *out, uint32_t base, uint32_t total, const
 }
 
 /*
- * collective.  Writes tokens that are literals and matches at distance 8 and nothing else, `total`
- * bytes, 8 or more, at out[at].  Columns of 8-byte values are made of little else.  A word is the
- * state (match_copy.cuh) after the last token that begins in it or before: a scan gives the state
- * after each token, and a search which token that is for each word.
+ * collective.  Writes tokens that are all literals or matches at distance 8, `total` bytes, 8 or
+ * more, at out[at].  Columns of 8-byte values consist mostly of these.  A word of output is the
+ * state (match_copy.cuh) after the last token that begins in the word or before it.  A scan gives
+ * the state after each token; a search finds each word's token.
  */
 template <typename P>
 WHARF_DEVICE_NOINLINE void write_cycle(shared_ref<shared<P>> ref, uint8_t *out, uint32_t at,
@@ -199,7 +200,7 @@ WHARF_DEVICE_NOINLINE void write_cycle(shared_ref<shared<P>> ref, uint8_t *out, 
     own.mask = literal ? (uint64_t)0xff << 8 * (place & 7) : 0;
     own.bytes = literal ? (uint64_t)(token.value & 0xff) << 8 * (place & 7) : 0;
     own = scan_cycle(own);
-    /* What has just been stored is slow to load. */
+    /* Loading bytes that were just stored is slow. */
     uint64_t before;
     if (uniform(load(&last.position)) == at) {
         before = load(&last.bytes);
@@ -231,9 +232,9 @@ WHARF_DEVICE_NOINLINE void write_cycle(shared_ref<shared<P>> ref, uint8_t *out, 
 }
 
 /*
- * collective.  Writes n tokens, up to 32, or the first of them: n is how many afterwards.  False,
- * and nothing is written: one of them reaches before the stream's first byte, or does not fit.
- * Synchronises at its end.
+ * collective.  Writes the first of n tokens, up to 32 of them, and sets n to the number written.
+ * False: nothing is written, because one of them reaches before the stream's first byte or does not
+ * fit.  Synchronises at its end.
  */
 template <typename P>
 WHARF_DEVICE bool write_batch(const shared_ref<shared<P>> &ref, output_stream &out,
@@ -258,8 +259,8 @@ WHARF_DEVICE bool write_batch(const shared_ref<shared<P>> &ref, output_stream &o
                             (position >= MIN_COPY_POSITION));
     bool cycles = false;
     if (alone) {
-        /* What is in front of the first match at another distance, if that pays; or else what is
-         * in front of the next stretch for which it does. */
+        /* Write the tokens before the first match at another distance by the cycle, if that pays;
+         * else write those before the next stretch for which it pays. */
         uint32_t others = ballot(match & (distance != 8));
         uint32_t front = others ? (others & (0 - others)) - 1 : FULL_MASK;
         uint32_t later = alone & ~front & ~others;
