@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * line_encode.cuh: bdi, fpc, cpack, best and palette, packed or in slots, by a warp: the bytes that
- * encoders/line/line_encode.c gives.
+ * line_encode.cuh: encodes bdi, fpc, cpack, best and palette, packed or in slots, with one warp.
+ * The bytes equal those of encoders/line/line_encode.c.
  *
- * Group after group: the input comes to shared memory.  Then the warp goes over it once, 512 bytes
- * a step: it takes them to registers, finds each line's form, and puts that where the content made
- * so far ends, in the same shared memory.  Content is never longer than its input, so it does not
- * reach what is still to be taken.  At last the content goes out 16 bytes a lane.
+ * The warp encodes group after group.  It loads the group into shared memory and passes over it
+ * once, 512 bytes a step: it moves them to registers, finds each line's form, and writes that
+ * behind the content made so far, in the same shared memory.  Finally it stores the content, 16
+ * bytes a lane.
+ *
+ * Invariant: content is never longer than its input, so it never overwrites input that is still to
+ * be read.
  */
 #ifndef WHARF_KERNELS_LINE_LINE_ENCODE_CUH
 #define WHARF_KERNELS_LINE_LINE_ENCODE_CUH
@@ -17,7 +20,7 @@
 namespace wharf
 {
 
-/* What a warp takes at once. */
+/* The input of one step. */
 constexpr uint32_t LINE_STEP_NBYTES = 16 * WARP_LANES;
 
 /* Palette's: ranks of exponents, and of all values of a group, a nibble each. */
@@ -39,7 +42,7 @@ struct line_encode_shared {
     line_palette_shared<CODEC, TYPE> palette;
 };
 
-/* What is to be encoded.  The same in all lanes. */
+/* An encode job.  The same in all lanes. */
 struct line_encode_job {
     const uint8_t *in; /* any alignment; read as a constant while the kernel runs */
     uint32_t in_nbytes;
@@ -55,8 +58,8 @@ struct line_writer {
     line_shape shape;
     uint32_t width; /* of the group's palette */
 
-    /* One lane.  16 bytes from byte `skew` of two quads on.  Steps of which all indexes are known,
-     * so that the words stay in registers. */
+    /* One lane.  16 bytes from byte `skew` of two quads on.  All indexes are constants, so the
+     * words stay in registers. */
     WHARF_DEVICE_MEMBER static u32x4 join_quads(u32x4 a, u32x4 b, uint32_t skew)
     {
         uint32_t w[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}, n = 8 * (skew & 3);
@@ -70,8 +73,8 @@ struct line_writer {
                 funnel_right(w[2], w[3], n), funnel_right(w[3], w[4], n)};
     }
 
-    /* collective.  The group that begins at byte `done` of the input to shared memory, zeros behind
-     * the input's end; no codes. */
+    /* collective.  Loads the group at byte `done` of the input into shared memory, with zeros
+     * behind the input's end, and clears the codes. */
     WHARF_DEVICE_MEMBER void load_group(const input_source &source, uint32_t done) const
     {
         constexpr unsigned N_ON_THEIR_WAY = 8; /* loads at once */
@@ -107,7 +110,7 @@ struct line_writer {
         return make_line_piece(load(&s.group[base / 16 + lane_id()]), shape.shift);
     }
 
-    /* collective.  The same, and zeros in its place. */
+    /* collective.  The same, and writes zeros in its place. */
     WHARF_DEVICE_MEMBER line_piece take_piece(uint32_t base) const
     {
         line_piece piece = load_piece(base);
@@ -125,7 +128,7 @@ struct line_writer {
         return nibbles;
     }
 
-    /* collective.  Ranks of all values; which width makes the group's lines smaller. */
+    /* collective.  Ranks all values.  Returns the width that makes the group's lines smaller. */
     WHARF_DEVICE_MEMBER uint32_t choose_width(uint32_t n_lines) const
     {
         constexpr bool HAS_4 = TYPE != WHARF_LINE_E4M3;
@@ -156,7 +159,7 @@ struct line_writer {
         return HAS_4 && reduce_add(sum_4) < reduce_add(sum_3) ? 4 : 3;
     }
 
-    /* collective.  The group's palette, whose head goes to `to`. */
+    /* collective.  Makes the group's palette and stores its head at `to`. */
     WHARF_DEVICE_MEMBER void make_palette(uint32_t n_lines, uint8_t *to)
     {
         uint32_t lane = lane_id();
@@ -172,7 +175,7 @@ struct line_writer {
                                                                       : 0);
     }
 
-    /* collective.  Codes and content of a group's lines; how many bytes they take. */
+    /* collective.  Makes codes and content of a group's lines.  Returns the content's size. */
     WHARF_DEVICE_MEMBER uint32_t encode_lines(uint32_t n_lines) const
     {
         uint8_t *codes = reinterpret_cast<uint8_t *>(s.codes);
@@ -199,7 +202,7 @@ struct line_writer {
         return shape.layout == WHARF_LINE_PACKED ? end : n_lines << shape.shift;
     }
 
-    /* collective.  The group's record, at `to`, which is aligned to 4. */
+    /* collective.  Stores the group's record at `to`, which is aligned to 4. */
     WHARF_DEVICE_MEMBER void store_record(uint8_t *to, uint32_t offset) const
     {
         uint32_t *words = reinterpret_cast<uint32_t *>(to), i = lane_id();
@@ -219,7 +222,7 @@ struct line_writer {
     }
 };
 
-/* collective.  The header, and zeros to the first record's place and behind the last. */
+/* collective.  Stores the header, and zeros up to the first record and behind the last. */
 WHARF_DEVICE void store_line_header(const line_encode_job &job, const line_shape &shape,
                                     uint32_t codec)
 {
@@ -240,8 +243,8 @@ WHARF_DEVICE void store_line_header(const line_encode_job &job, const line_shape
 }
 
 /*
- * collective.  Returns how many bytes the stream has, or 0 when out_avail is less.  TYPE is
- * palette's; of the others it is 0.
+ * collective.  Encodes a chunk.  Returns the stream's size, or 0 if it exceeds out_avail.  TYPE is
+ * palette's type of values, and 0 for other codecs.
  */
 template <uint32_t CODEC, uint32_t TYPE>
 WHARF_DEVICE uint32_t line_encode(line_encode_shared<CODEC, TYPE> &s, const line_encode_job &job)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * line_find.cuh: the smallest form of a line in each scheme, by the lanes that have 16 bytes of it
- * each: the device's side of encoders/line/line_compress.c, whose choices it makes.
+ * line_find.cuh: finds the smallest form of a line in each scheme.  The lanes of a line hold 16
+ * bytes of it each.  It makes the same choices as encoders/line/line_compress.c.
  *
- * A search gives a form: a key, which is the content's size and then the code, so that the least
- * key is what an encoder takes, and what the writing of that form needs of the search.
+ * A search returns a form: a key, and what the writer of that form needs.  A key is the content's
+ * size followed by the code, so an encoder takes the form with the least key.
  */
 #ifndef WHARF_KERNELS_LINE_LINE_FIND_CUH
 #define WHARF_KERNELS_LINE_LINE_FIND_CUH
@@ -17,11 +17,11 @@ namespace wharf
 /* A lane's 16 bytes, and its line. */
 struct line_piece {
     uint32_t words[4];
-    uint32_t team;  /* the mask of the lanes of the line */
+    uint32_t team;  /* a mask: the lanes of the line */
     uint32_t place; /* of this lane among them */
 };
 
-/* One lane.  Of 2 to the power of `shift` bytes a line. */
+/* One lane.  A line has 2 to the power of `shift` bytes. */
 WHARF_DEVICE line_piece make_line_piece(u32x4 quad, uint32_t shift)
 {
     uint32_t n_lanes = 1u << (shift - 4), lane = lane_id();
@@ -37,13 +37,13 @@ WHARF_DEVICE uint32_t make_line_key(uint32_t nbytes, uint32_t code)
 
 constexpr uint32_t LINE_NO_KEY = ~0u;
 
-/* collective.  Whether all lanes of the line say so. */
+/* collective.  Whether p holds in all lanes of the line. */
 WHARF_DEVICE bool line_all(bool p, const line_piece &piece)
 {
     return (ballot(!p) & piece.team) == 0;
 }
 
-/* collective.  The first lane of the line that says so; its last one, if none does. */
+/* collective.  The first lane of the line in which p holds; its last lane if there is none. */
 WHARF_DEVICE unsigned line_first(bool p, const line_piece &piece)
 {
     uint32_t last = piece.team & ~(piece.team >> 1);
@@ -92,13 +92,13 @@ WHARF_DEVICE bool line_fit_words(const line_piece &piece, uint32_t half, uint32_
     return line_all(fits, piece);
 }
 
-/* One lane.  The signs of the low words of its values of 8 bytes, all ones where they are not the
- * high words. */
+/* One lane.  For each of its values of 8 bytes: all ones if the high word is not the sign extension
+ * of the low one. */
 struct line_highs {
     bool differ[2];
 };
 
-/* collective.  Values of 8 bytes; `limit` is 2 half - 1, since 2 half may not fit. */
+/* collective.  Values of 8 bytes.  `limit` is 2 * half - 1, because 2 * half may overflow. */
 WHARF_DEVICE bool line_fit_pairs(const line_piece &piece, line_highs highs, uint32_t half,
                                  line_pair *ret_base)
 {
@@ -122,7 +122,7 @@ WHARF_DEVICE bool line_fit_pairs(const line_piece &piece, line_highs highs, uint
     return line_all(fits, piece);
 }
 
-/* One lane.  Value i of 2 bytes, in a word's upper half; the lower one is anything. */
+/* One lane.  Value i of 2 bytes, in the upper half of a word; the lower half is unspecified. */
 WHARF_DEVICE uint32_t line_half(const line_piece &piece, unsigned i)
 {
     return i % 2 ? piece.words[i / 2] : piece.words[i / 2] << 16;
@@ -149,8 +149,8 @@ WHARF_DEVICE bool line_fit_halves(const line_piece &piece, uint32_t *ret_base)
 }
 
 /*
- * collective.  A line that a variant of bytes fits is also one that the variants of the same base
- * and longer deltas fit; so where no line of the warp has a longer one, none has a shorter.
+ * collective.  A line that fits a variant also fits the variants with the same base and longer
+ * deltas.  So if no line of the warp fits those, the search skips the shorter ones.
  */
 WHARF_DEVICE line_bdi_form line_find_bdi(const line_piece &piece, uint32_t shift)
 {
@@ -168,7 +168,7 @@ WHARF_DEVICE line_bdi_form line_find_bdi(const line_piece &piece, uint32_t shift
     line_highs highs;
     for (unsigned i = 0; i < 2; i++)
         highs.differ[i] = (uint32_t)((int32_t)piece.words[2 * i] >> 31) != piece.words[2 * i + 1];
-    /* Of one base, shorter deltas make a line smaller. */
+    /* With the same base, shorter deltas make a smaller line. */
     auto try_pairs = [&](uint32_t variant, uint32_t half) {
         return take_if(line_fit_pairs(piece, highs, half, &base), variant);
     };
@@ -188,7 +188,7 @@ WHARF_DEVICE line_bdi_form line_find_bdi(const line_piece &piece, uint32_t shift
         bool fits = line_fit_halves(piece, &base.lo);
         take_if(fits && key_of(WHARF_LINE_BDI_2_1) < form.key, WHARF_LINE_BDI_2_1);
     }
-    /* The line's first 8 bytes are those of all: nothing is smaller. */
+    /* All values equal the line's first 8 bytes: no other form is smaller. */
     unsigned first = first_lane(piece.team);
     base = {shfl(piece.words[0], first), shfl(piece.words[1], first)};
     uint32_t differs = (piece.words[0] ^ base.lo) | (piece.words[1] ^ base.hi) |
@@ -200,8 +200,8 @@ WHARF_DEVICE line_bdi_form line_find_bdi(const line_piece &piece, uint32_t shift
 
 /* ---- fpc ------------------------------------------------------------------------------------ */
 
-/* One lane.  The smallest pattern that all four words have, the first of equals.  A number that
- * is less than a power of two has no bits above, and then the OR of several has none. */
+/* One lane.  The smallest pattern that fits all four words; of equal ones, the first.  Numbers are
+ * all below a power of two if and only if their OR is, so one comparison tests several. */
 WHARF_DEVICE uint32_t line_find_pattern(const line_piece &piece)
 {
     const uint32_t *w = piece.words;
@@ -231,7 +231,7 @@ struct line_fpc_form {
     uint32_t before;  /* pairs of the segments before it */
 };
 
-/* One lane.  Of so many pairs, which are not 0. */
+/* One lane.  The key of a line with so many pairs, not 0. */
 template <uint32_t CODEC>
 WHARF_DEVICE uint32_t line_fpc_key(uint32_t n_pairs, uint32_t shift)
 {
@@ -263,7 +263,7 @@ WHARF_DEVICE line_fpc_form line_find_fpc(const line_piece &piece, uint32_t shift
 /* A line's dictionary, and this lane's words in it. */
 struct line_cpack_form {
     uint32_t key;
-    uint32_t n_words;                            /* the code's, perhaps more than there are */
+    uint32_t n_words;                            /* by the code: may exceed the words in use */
     uint32_t words[WHARF_LINE_CPACK_MAX_NWORDS]; /* 0 where there is none */
     uint32_t nibbles;                            /* of this lane's words, four bits each */
     uint32_t before;                             /* low bytes of the lanes before it */

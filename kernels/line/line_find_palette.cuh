@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * line_find_palette.cuh: a group's palette and its lines' indexes, as
- * encoders/line/line_compress_palette.c makes them.
+ * line_find_palette.cuh: makes a group's palette and its lines' indexes, the same as
+ * encoders/line/line_compress_palette.c.
  *
- * A lane takes the 8 or 16 values of its 16 bytes apart, four at a time, into words of exponents
- * and fields.  A table in shared memory has each exponent's rank; a lane's ranks are nibbles in one
- * or two words, of which escapes are counted and indexes are made for either width.
+ * A lane splits the 8 or 16 values of its 16 bytes, four at a time, into words of exponents and
+ * words of fields.  A table in shared memory maps each exponent to its rank by frequency.  A lane
+ * keeps its ranks as nibbles in one or two words; from these it counts escapes and makes indexes
+ * for either width.
  */
 #ifndef WHARF_KERNELS_LINE_LINE_FIND_PALETTE_CUH
 #define WHARF_KERNELS_LINE_LINE_FIND_PALETTE_CUH
@@ -19,13 +20,13 @@ constexpr uint32_t LINE_N_EXPONENTS = 256;
 constexpr uint32_t LINE_MAX_NPALETTE = 15;
 constexpr uint32_t LINE_NO_RANK = 15;
 
-/* In shared memory: how often each exponent occurs, and which of the most frequent it is. */
+/* In shared memory: how often each exponent occurs, and its rank among the most frequent ones. */
 struct line_ranks {
     uint32_t counts[LINE_N_EXPONENTS];
     uint32_t ranks[LINE_N_EXPONENTS / 4]; /* a byte each */
 };
 
-/* How many fours of values 16 bytes are. */
+/* The number of groups of four values in 16 bytes. */
 template <uint32_t TYPE>
 WHARF_CONSTEXPR unsigned line_n_fours()
 {
@@ -39,7 +40,7 @@ struct line_numbers {
     uint32_t lows[2];
 };
 
-/* Each byte rotated to the left by one. */
+/* Rotates each byte left by one bit. */
 WHARF_DEVICE uint32_t line_rotate_bytes(uint32_t v)
 {
     return (v << 1 & 0xfefefefeu) | (v >> 7 & 0x01010101u);
@@ -72,7 +73,7 @@ WHARF_DEVICE line_numbers line_take_apart(const line_piece &piece)
     return numbers;
 }
 
-/* collective.  Begins to count. */
+/* collective.  Sets all counts to 0. */
 WHARF_DEVICE void line_clear_counts(line_ranks &ranks)
 {
     for (uint32_t i = lane_id(); i < LINE_N_EXPONENTS; i += WARP_LANES)
@@ -92,14 +93,14 @@ WHARF_DEVICE void line_count_exponents(line_ranks &ranks, const line_piece &piec
         atomic_add(&ranks.counts[numbers.exponents[k] >> 8 * i & 255], 1);
 }
 
-/* One lane.  The order of exponents in a palette: the greatest first. */
+/* One lane.  The sort key of an exponent in a palette, which is in descending order of keys. */
 WHARF_DEVICE uint32_t line_exponent_key(uint32_t exponent, uint32_t count)
 {
-    /* The lowest exponent is the greatest of equals. */
+    /* Of equally frequent exponents the lowest comes first. */
     return count != 0 ? count << 8 | (LINE_N_EXPONENTS - 1 - exponent) : 0;
 }
 
-/* collective.  Makes ranks of counts.  Returns in lane i the exponent of rank i, or 0. */
+/* collective.  Turns counts into ranks.  Lane i returns the exponent of rank i, or 0. */
 WHARF_DEVICE uint32_t line_rank_exponents(line_ranks &ranks)
 {
     constexpr unsigned N_OWN = LINE_N_EXPONENTS / WARP_LANES;
@@ -168,14 +169,14 @@ WHARF_DEVICE line_nibbles line_look_up_ranks(const line_ranks &ranks, const line
     return nibbles;
 }
 
-/* One lane.  Eight nibbles: a bit at the lowest of each one that is an escape. */
+/* One lane.  Sets the lowest bit of each of eight nibbles that is an escape. */
 WHARF_DEVICE uint32_t line_escapes_of_eight(uint32_t nibbles, uint32_t width)
 {
     uint32_t low = nibbles & nibbles >> 1 & nibbles >> 2;
     return (width == 3 ? low | nibbles >> 3 : low & nibbles >> 3) & 0x11111111u;
 }
 
-/* One lane.  How many of its values a palette of indexes of `width` bits lacks. */
+/* One lane.  The number of its values that are escapes with indexes of `width` bits. */
 template <uint32_t TYPE>
 WHARF_DEVICE uint32_t line_count_escapes(line_nibbles nibbles, uint32_t width)
 {
@@ -183,7 +184,7 @@ WHARF_DEVICE uint32_t line_count_escapes(line_nibbles nibbles, uint32_t width)
     return line_n_fours<TYPE>() == 2 ? n : n + popc(line_escapes_of_eight(nibbles.of[1], width));
 }
 
-/* One lane.  Eight ranks as indexes of `width` bits. */
+/* One lane.  Packs eight ranks as indexes of `width` bits. */
 WHARF_DEVICE uint32_t line_pack_ranks(uint32_t nibbles, uint32_t width)
 {
     if (width == 4)
@@ -195,7 +196,7 @@ WHARF_DEVICE uint32_t line_pack_ranks(uint32_t nibbles, uint32_t width)
     return (v & 0xfff) | (v >> 4 & 0xfff000u);
 }
 
-/* One lane.  Four bytes of which the low `f` bits count, next to each other. */
+/* One lane.  Packs the low `f` bits of four bytes. */
 WHARF_DEVICE uint32_t line_pack_fields(uint32_t bytes, uint32_t f)
 {
     if (f == 8)
@@ -204,7 +205,7 @@ WHARF_DEVICE uint32_t line_pack_fields(uint32_t bytes, uint32_t f)
     return (v | v >> (16 - 2 * f)) & ((1u << 4 * f) - 1);
 }
 
-/* One lane.  Two numbers of so many bits, at most 32. */
+/* One lane.  Joins two numbers of nbits bits each, at most 32. */
 WHARF_DEVICE line_pair line_join(uint32_t a, uint32_t b, uint32_t nbits)
 {
     uint64_t both = (uint64_t)b << nbits | a;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * line_form.cuh: the form of a line that an encoder takes, of all that its codec has: found by the
- * lanes of the line, and written by them.
+ * line_form.cuh: finds and writes the smallest form of a line among all schemes of its codec, by
+ * the lanes of that line.
  */
 #ifndef WHARF_KERNELS_LINE_LINE_FORM_CUH
 #define WHARF_KERNELS_LINE_LINE_FORM_CUH
@@ -11,7 +11,7 @@
 namespace wharf
 {
 
-/* A line's form: what its key says, and what the scheme's search found besides. */
+/* A line's form: its key, and what the scheme's search found for the writer. */
 struct line_form {
     uint32_t key;
     uint32_t scheme;
@@ -22,8 +22,8 @@ struct line_form {
 };
 
 /*
- * collective.  The least key is the line's, zeros and raw lines included.  Palette's: the ranks of
- * this lane's values, and the width.
+ * collective.  Finds the form with the least key, zeros and raw lines included.  For palette,
+ * `ranks` are those of this lane's values, with the group's width.
  */
 template <uint32_t CODEC, uint32_t TYPE>
 WHARF_DEVICE line_form line_find_form(const line_piece &piece, const line_shape &shape,
@@ -59,7 +59,7 @@ WHARF_DEVICE line_form line_find_form(const line_piece &piece, const line_shape 
     return form;
 }
 
-/* One lane.  From byte `at` of shared memory on, which holds zeros. */
+/* One lane.  Writes the form from byte `at` of shared memory on, which holds zeros. */
 template <uint32_t CODEC, uint32_t TYPE>
 WHARF_DEVICE void line_put_form(uint32_t *to, uint32_t at, const line_piece &piece,
                                 const line_form &form, const line_shape &shape, uint32_t width)

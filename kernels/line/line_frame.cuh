@@ -2,10 +2,10 @@
 /*
  * line_frame.cuh: a stream of lines (encoders/line/LINES.md), decoded by a warp.
  *
- * Group after group: each lane reads the codes of 128 bytes of output, a scan says where lines
- * begin, all lanes copy the group's content to shared memory, 16 bytes each at a time, and then
- * decode it, 16 bytes of output each at a time, 512 of the warp.  The next group's codes are on
- * their way meanwhile.
+ * The warp decodes group after group.  Each lane reads the codes of 128 bytes of output.  A scan of
+ * the lines' sizes finds where each line's content begins.  All lanes copy the group's content to
+ * shared memory, 16 bytes each at a time, and then decode it, 16 bytes of output each at a time,
+ * 512 for the warp.  Meanwhile the loads of the next group's codes are in flight.
  */
 #ifndef WHARF_KERNELS_LINE_LINE_FRAME_CUH
 #define WHARF_KERNELS_LINE_LINE_FRAME_CUH
@@ -16,11 +16,11 @@
 namespace wharf
 {
 
-/* A group's content, the bytes before it in its first 16, and what lanes read behind it. */
+/* A group's content, the bytes before it in its first quad, and those that lanes read behind it. */
 constexpr uint32_t LINE_CONTENT_NBYTES = 16 + WHARF_LINE_GROUP_NBYTES + 48;
 constexpr uint32_t LINE_CONTENT_NQUADS = LINE_CONTENT_NBYTES / 16;
 
-/* Of output that a lane reads the codes of. */
+/* The bytes of output whose codes one lane reads. */
 constexpr uint32_t LINE_LANE_NBYTES = WHARF_LINE_GROUP_NBYTES / WARP_LANES;
 
 template <uint32_t CODEC>
@@ -33,7 +33,7 @@ struct line_shared {
     uint32_t lines[WHARF_LINE_MAX_NLINES]; /* content's begin, and above 16 bits the code */
 };
 
-/* Why a stream begins badly, or NONE. */
+/* What is wrong with a stream's beginning, or NONE. */
 struct line_failure {
     uint32_t result;
     uint32_t reason;
@@ -45,13 +45,13 @@ WHARF_DEVICE line_failure bad_line_member(uint32_t at)
     return {WHARF_BAD_DATA, WHARF_REASON_LINE_HEADER, 8 * at};
 }
 
-/* collective.  Byte `at` of a header of which lane i holds byte i. */
+/* collective.  Byte `at` of a header; lane i holds byte i. */
 WHARF_DEVICE uint32_t line_member(uint32_t byte, uint32_t at)
 {
     return reduce_or(lane_id() == at ? byte : 0);
 }
 
-/* collective.  The header, and whether index and heads are all there. */
+/* collective.  Reads the header and checks that the index and all heads lie within the input. */
 template <uint32_t CODEC>
 WHARF_DEVICE line_failure read_line_header(const chunk_job &job, line_shape &shape)
 {
@@ -93,13 +93,13 @@ WHARF_DEVICE line_failure read_line_header(const chunk_job &job, line_shape &sha
     return {WHARF_OK, WHARF_REASON_NONE, 0};
 }
 
-/* A group's record: all that a lane reads of it. */
+/* A lane's part of a group's record. */
 struct line_record {
     uint32_t codes;  /* this lane's, from bit 0 on */
     uint32_t offset; /* of the group's content, in units; nothing with slots */
 };
 
-/* What stays the same from group to group. */
+/* The state that all groups share. */
 template <uint32_t CODEC>
 struct line_reader {
     using shared = line_shared<CODEC>;
@@ -117,7 +117,7 @@ struct line_reader {
         return WHARF_LINE_HEADER_NBYTES + group * shape.record_nbytes;
     }
 
-    /* One lane.  Of a group, or of none behind the last. */
+    /* One lane.  Loads a group's record; behind the last group, an empty one. */
     WHARF_DEVICE_MEMBER line_record load_record(uint32_t group) const
     {
         line_record record = {0, 0};
@@ -135,7 +135,7 @@ struct line_reader {
         return record;
     }
 
-    /* collective.  A palette, whose width may be none. */
+    /* collective.  Loads a group's palette; its width is unchecked. */
     WHARF_DEVICE_MEMBER line_palette load_palette(uint32_t group) const
     {
         uint32_t lane = lane_id(), byte = 0;
@@ -152,7 +152,7 @@ struct line_reader {
         return width == 3 || (width == 4 && shape.type != WHARF_LINE_E4M3);
     }
 
-    /* collective.  The meanings of all codes. */
+    /* collective.  Fills the table of codes' meanings. */
     WHARF_DEVICE_MEMBER void fill_codes(shared &s, uint32_t width) const
     {
         uint32_t n = 1u << shape.code_nbits;
@@ -163,8 +163,9 @@ struct line_reader {
     }
 
     /*
-     * collective.  Where each line begins, in s.lines, from `skew` on; the sum of their extents in
-     * *sum.  Returns the first bit, from the codes' first, of a code that is none, or none at all.
+     * collective.  Stores where each line's content begins in s.lines, counted from `skew`, and the
+     * sum of their extents in *sum.  Returns the bit offset of the first invalid code from the
+     * first code on, or all ones if all are valid.
      */
     WHARF_DEVICE_MEMBER uint32_t place_lines(shared &s, line_record record, uint32_t n_lines,
                                              uint32_t skew, uint32_t *sum) const
@@ -197,7 +198,7 @@ struct line_reader {
         return reduce_min(wrong);
     }
 
-    /* One lane.  Whether a line's content has bytes of quad number i, with slots. */
+    /* One lane.  With slots: whether quad number i contains bytes of a line's content. */
     WHARF_DEVICE_MEMBER bool is_in_quad(shared &s, uint32_t i, uint32_t skew,
                                         uint32_t n_lines) const
     {
@@ -214,7 +215,7 @@ struct line_reader {
         return code.nbytes() > 0;
     }
 
-    /* collective.  Quads from the group's first on, `n_quads` of them, to shared memory. */
+    /* collective.  Copies the group's first `n_quads` quads to shared memory. */
     WHARF_DEVICE_MEMBER void load_content(shared &s, uint32_t n_quads, uint32_t skew,
                                           uint32_t n_lines) const
     {
@@ -237,7 +238,7 @@ struct line_reader {
         syncwarp();
     }
 
-    /* One lane.  The part of 16 bytes of output at `to` that there is. */
+    /* One lane.  Stores 16 bytes of output at `to`, as far as they lie within the output. */
     WHARF_DEVICE_MEMBER void store_quad(uint32_t to, u32x4 quad) const
     {
         uint8_t *out = job.out + to;
@@ -253,9 +254,9 @@ struct line_reader {
     }
 
     /*
-     * collective.  All lines of the group, whose output begins at `done`.  Returns twice the number
-     * of the first line that is wrong, and one more where it is there but contradicts its code; or
-     * ~0.
+     * collective.  Decodes all lines of the group, whose output begins at `done`.  Returns ~0, or
+     * for the first bad line twice its number, plus 1 if its content is complete but contradicts
+     * its code.
      */
     template <uint32_t TYPE>
     WHARF_DEVICE_MEMBER uint32_t decode_lines(shared &s, const line_palette &palette, uint32_t done,
@@ -285,7 +286,7 @@ struct line_reader {
         return reduce_min(wrong);
     }
 
-    /* collective.  One group; NONE, and `at` behind it. */
+    /* collective.  Decodes one group.  Returns NONE and moves `at` behind it, or the failure. */
     WHARF_DEVICE_MEMBER line_failure decode_group(shared &s, uint32_t group, line_record record,
                                                   line_palette &palette)
     {

@@ -2,15 +2,16 @@
 /*
  * line_kinds.cuh: a group of lines of 128 bytes, decoded kind by kind.
  *
- * Lines that stand beside each other are stored in different ways.  A warp that decodes four lines
- * of a group at a time, in order, goes through the code of all ways that occur among the four, and
- * each lane finds out anew what its line's code means.  Here each lane looks at one line first and
- * writes down what the line's lanes need.  Then the warp takes the lines of one kind after those of
- * another, four at a time, by code that knows the kind: sizes are constants, and no lane waits for
- * another kind.
+ * Problem: neighbouring lines use different schemes.  A warp that decodes four lines at a time in
+ * order diverges into the code of every scheme among the four, and each lane interprets its line's
+ * code again.
  *
- * Of lines of 128 bytes all contents but raw ones, fpc's and cpack's take an even number of bytes,
- * and where only these occur, so do raw lines: deltas of two bytes are aligned.
+ * Idea: sort by kind.  First, each lane reads one line's code and writes a record of what the lanes
+ * of that line need.  Then the warp decodes all lines of one kind, four at a time, before those of
+ * the next.  The code for a kind has constant sizes, and no lane waits for another kind.
+ *
+ * Alignment: for lines of 128 bytes, every content of bdi has an even size.  In a stream of bdi all
+ * contents therefore begin at even places, and deltas of two bytes are aligned.
  */
 #ifndef WHARF_KERNELS_LINE_LINE_KINDS_CUH
 #define WHARF_KERNELS_LINE_LINE_KINDS_CUH
@@ -20,9 +21,9 @@
 namespace wharf
 {
 
-/* Ways to decode.  Those of bdi have their variant's number. */
+/* The ways to decode a line.  Those of bdi have their variant's number. */
 enum line_kind : uint32_t {
-    LINE_KIND_CONSTANT = 0, /* 8 bytes again and again: zeros, and bdi's REPEAT */
+    LINE_KIND_CONSTANT = 0, /* the same 8 bytes throughout: zeros, and bdi's REPEAT */
     LINE_KIND_RAW = 8,
     LINE_KIND_FPC = 9,
     LINE_KIND_CPACK = 10,
@@ -30,7 +31,7 @@ enum line_kind : uint32_t {
     LINE_KIND_NONE = LINE_N_KINDS, /* no line: nothing is made of it */
 };
 
-/* What the lanes of a line need of it, in shared memory. */
+/* What the lanes of a line need to decode it, in shared memory. */
 struct alignas(16) line_record {
     uint32_t base_lo;
     uint32_t a;      /* bases of 8 bytes: their high word; of 2 bytes: bits 0 to 31 as in b */
@@ -39,14 +40,14 @@ struct alignas(16) line_record {
     uint32_t places; /* where deltas or content begin; above 16 bits: where the output does */
 };
 
-/* Who decodes a line: 8 lanes. */
+/* The 8 lanes that decode a line. */
 struct line_team {
     const uint8_t *content; /* the group's, in shared memory, aligned to 16 */
     uint32_t place;         /* of the lane in its line */
 };
 
-/* One lane.  Bit `bit`, 0 or 1, times the base, and a signed delta: products are cheaper than
- * choices, since they leave the pipe free that all else goes through. */
+/* One lane.  `bit`, 0 or 1, times the base, plus a signed delta.  A product is cheaper than a
+ * select, which would use the same busy pipe as all other instructions here. */
 WHARF_DEVICE line_pair line_add_long(const line_record &r, uint32_t bit, int32_t delta)
 {
     uint64_t sum = (uint64_t)(bit & 1) * r.base_lo + (uint64_t)(int64_t)delta;
@@ -58,14 +59,13 @@ WHARF_DEVICE const uint32_t *line_content_words(const line_team &team)
     return reinterpret_cast<const uint32_t *>(team.content);
 }
 
-/* One lane.  Delta number i of those that begin at `at`, of 1 byte. */
+/* One lane.  Delta number i, of 1 byte, of the deltas from `at` on. */
 WHARF_DEVICE int32_t line_delta(const line_team &team, uint32_t at, uint32_t i)
 {
     return load(reinterpret_cast<const int8_t *>(team.content) + at + i);
 }
 
-/* One lane.  Four deltas of 2 bytes, or two of them.  Where all places are even there is nothing to
- * put together from two words. */
+/* One lane.  N deltas of 2 bytes, 2 or 4.  If all places are even, no delta spans two words. */
 template <bool IS_EVEN, unsigned N>
 WHARF_DEVICE void line_deltas_of_2(const line_team &team, uint32_t at, int32_t d[N])
 {
@@ -133,8 +133,8 @@ WHARF_DEVICE u32x4 line_quad_of_2(const line_team &team, const line_record &r)
     v[1] = signed_perm(d.lo, d.hi, 0xb3a2);
     v[2] = signed_perm(d.lo, d.hi, 0xd5c4);
     v[3] = signed_perm(d.lo, d.hi, 0xf7e6);
-    /* Bits 2 i and 2 i + 1 come to bits 0 and 16 of what is shifted by 2 i: a product with that
-     * is the base in either half. */
+    /* After a shift by 2 i, bits 2 i and 2 i + 1 are at bits 0 and 16: multiplied by the base, they
+     * put it into either half. */
     uint32_t spread = (bits & 255) * 0x8001;
     WHARF_UNROLL
     for (uint32_t i = 0; i < 4; i++)
@@ -142,7 +142,7 @@ WHARF_DEVICE u32x4 line_quad_of_2(const line_team &team, const line_record &r)
     return {v[0], v[1], v[2], v[3]};
 }
 
-/* One lane.  16 bytes of a line of a kind that needs no other lane. */
+/* One lane.  16 bytes of a raw line. */
 WHARF_DEVICE u32x4 line_quad_of_raw(const line_team &team, const line_record &r)
 {
     return line_words_4(line_content_words(team), (r.places & 0xffff) + 16 * team.place);
@@ -151,9 +151,9 @@ WHARF_DEVICE u32x4 line_quad_of_raw(const line_team &team, const line_record &r)
 /* ---- fpc ------------------------------------------------------------------------------------ */
 
 /*
- * One lane.  A line of fpc, whose code gives `n_pairs`.  `base_lo` and `a` become what stands
- * before each segment, in pairs of bytes, a byte each.  *ret_ok: its segments take no more than is
- * given.
+ * One lane.  The record of a line of fpc, whose code gives `n_pairs`.  `base_lo` and `a` receive,
+ * one byte a segment, the number of byte pairs before the segment.  *ret_ok: the segments take no
+ * more than the code gives.
  */
 WHARF_DEVICE line_record make_fpc_record(const line_team &team, uint32_t begin, uint32_t n_pairs,
                                          uint32_t line, bool *ret_ok)
@@ -170,7 +170,7 @@ WHARF_DEVICE line_record make_fpc_record(const line_team &team, uint32_t begin, 
     return {before[0], before[1], patterns, segments | line << 23};
 }
 
-/* One lane.  A segment; no lane waits for one of another pattern. */
+/* One lane.  Decodes a segment.  Lanes with different patterns do not diverge. */
 WHARF_DEVICE u32x4 line_quad_of_fpc(const line_team &team, const line_step *steps,
                                     const line_record &r)
 {
@@ -191,16 +191,18 @@ WHARF_DEVICE u32x4 line_quad_of_fpc(const line_team &team, const line_step *step
 /* ---- cpack ---------------------------------------------------------------------------------- */
 
 /*
- * One lane.  A line of cpack.  `base_lo` and `a` become how many low bytes stand before those of
- * each 16 bytes of output, a byte each.  *ret_ok: there are no more low bytes than are given, and
- * all sources are in the dictionary.
+ * One lane.  The record of a line of cpack.  `base_lo` and `a` receive, one byte for each 16 bytes
+ * of output, the number of low bytes before theirs.  *ret_ok: there are no more low bytes than the
+ * code gives, and all sources are in the dictionary.
  */
 WHARF_DEVICE line_record make_cpack_record(const line_team &team, uint32_t begin, line_code code,
                                            uint32_t line, bool *ret_ok)
 {
     u32x4 all = line_words_4(line_content_words(team), begin);
     uint32_t nibbles[4] = {all.x, all.y, all.z, all.w}, before[2] = {0, 0}, sum = 0, wrong = 0;
-    /* A source of more than n comes to 8 or more by what n lacks of 7. */
+    /* With n the dictionary's size, adding 7 - n to a nibble sets its top bit if the source exceeds
+     * n.
+     */
     uint32_t lack = (7 - code.variant()) * 0x11111111u;
     WHARF_UNROLL
     for (uint32_t i = 0; i < 8; i++) {
@@ -233,9 +235,9 @@ WHARF_DEVICE u32x4 line_quad_of_cpack(const line_team &team, const line_record &
 /* ---- any line ------------------------------------------------------------------------------- */
 
 /*
- * One lane.  What the lanes of a line need of it.  *ret_kind: a bdi variant or a line_kind.
- * *ret_ok: nothing that it looked at contradicts the code; otherwise the line is one of zeros.
- * Reads at most 24 bytes behind `begin`.
+ * One lane.  Makes a line's record.  *ret_kind: a bdi variant or a line_kind.  *ret_ok: no byte
+ * that it read contradicts the code; if not, the record is that of a line of zeros.  Reads at most
+ * 24 bytes behind `begin`.
  */
 template <uint32_t CODEC>
 WHARF_DEVICE line_record make_line_record(const line_team &team, line_code code, uint32_t begin,
@@ -291,7 +293,7 @@ WHARF_CONSTEXPR bool line_has_kind(uint32_t kind)
  * lane, once. */
 template <uint32_t CODEC, typename Sink>
 struct line_sorter {
-    /* bdi's own contents, and with them all places, are even. */
+    /* The sizes of bdi's contents are even, and with them all places. */
     static constexpr bool IS_EVEN = CODEC == WHARF_CODEC_BDI;
 
     const line_step *steps;
@@ -325,7 +327,7 @@ struct line_sorter {
         }
     }
 
-    /* collective.  n lines of a kind.  Teams without a line do the last one again, for nobody. */
+    /* collective.  Decodes n lines of a kind.  Teams without a line repeat the last one, unused. */
     template <uint32_t KIND>
     WHARF_DEVICE_MEMBER void decode_kind(const line_record *records, uint32_t n)
     {
@@ -363,8 +365,8 @@ struct line_sorter {
         return records + n;
     }
 
-    /* collective.  A group's lines, of which each lane has one or none; `records` has room for 32.
-     * Begins and ends with syncwarp(). */
+    /* collective.  Decodes a group's lines; each lane brings one or none.  `records` has room
+     * for 32. Begins and ends with syncwarp(). */
     WHARF_DEVICE_MEMBER void decode_group(line_record *records, const line_record &own,
                                           uint32_t kind)
     {

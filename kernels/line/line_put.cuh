@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * line_put.cuh: what the forms of line_find.cuh are in bytes, by the lanes of a line, into shared
- * memory that holds zeros.
+ * line_put.cuh: writes the forms that line_find.cuh finds as bytes.  The lanes of a line write
+ * together into shared memory that holds zeros.
  *
- * A lane's part begins at any byte, so words are made by ORs, of which those of 0 are left out: no
- * two lanes need to agree on a word, and nothing outside a line's content is touched.
+ * A lane's part can begin at any byte, so two lanes may write to the same word.  They do so by
+ * atomic ORs and need no other coordination.  Outside a line's content only zeros are ORed, if
+ * anything, so other lines' words keep their values.
  */
 #ifndef WHARF_KERNELS_LINE_LINE_PUT_CUH
 #define WHARF_KERNELS_LINE_LINE_PUT_CUH
@@ -20,7 +21,8 @@ WHARF_DEVICE void line_or(uint32_t *word, uint32_t value)
         atomic_or(word, value);
 }
 
-/* One lane.  8 bytes from byte `at` of `to` on, or fewer and zeros; three words of it are there. */
+/* One lane.  8 bytes, the last ones possibly zeros, from byte `at` of `to` on.  All three words
+ * that contain them must exist. */
 WHARF_DEVICE void line_put_inside(uint32_t *to, uint32_t at, line_pair pair)
 {
     uint32_t n = 8 * (at & 3);
@@ -66,7 +68,7 @@ WHARF_DEVICE void line_put_bits(uint32_t *to, uint32_t bit, uint32_t bits)
     line_or(to + bit / 32, bits << (bit & 31));
 }
 
-/* A lane's deltas, from bit 0 on, and a bit for each of its values that is near zero. */
+/* A lane's deltas from bit 0 on, and one bit for each value that is near zero. */
 struct line_deltas {
     line_pair bytes;
     uint32_t near;
@@ -121,9 +123,9 @@ WHARF_DEVICE line_deltas line_half_deltas(const line_piece &piece, uint32_t base
 }
 
 /*
- * One lane.  A line with this variant.  Its content is at least 7 bytes less than the line, so the
- * words that hold 8 bytes from any of its bytes on begin before the line's end, were it raw: they
- * are this step's.  Those of zeros change nothing.
+ * One lane.  Writes a line in this variant.  The content is at least 7 bytes shorter than the line.
+ * The words of 8 bytes from any of its bytes on therefore begin before the end that a raw line
+ * would have, in this step's memory.  ORs of zero into words behind the content change nothing.
  */
 WHARF_DEVICE void line_put_bdi(uint32_t *to, uint32_t at, const line_piece &piece, line_pair base,
                                uint32_t variant, uint32_t shift)
@@ -171,7 +173,7 @@ WHARF_DEVICE u32x4 line_fpc_bytes(const line_piece &piece, uint32_t pattern)
         lo |= lo >> 4;
         lo = byte_perm(lo, 0, 0x4420);
     }
-    return {lo, 0, 0, 0}; /* of zeros they are zeros */
+    return {lo, 0, 0, 0}; /* a segment of zeros gives zeros */
 }
 
 /* One lane. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * line_quad.cuh: 16 bytes of a line from its content, by one lane: 2, 4 or 8 of the lanes 0 to 31
- * have a line together, each the 16 bytes at its place.
+ * line_quad.cuh: decodes 16 bytes of a line by one lane.  A team of 2, 4 or 8 consecutive lanes
+ * decodes a line; each lane makes the 16 bytes at its place.
  *
- * What a lane needs of the lanes before it in its line (how many bytes their words or escapes take)
- * it gets by one scan, which all lanes do.  No lane reads more than 24 bytes behind a line's
- * content, whatever that says.
+ * A lane's content begins behind that of the lanes before it in its line.  One scan over the sizes
+ * of words or escapes, by all lanes, tells it where.
+ *
+ * Invariant: whatever a line's content says, no lane reads more than 24 bytes behind it.
  */
 #ifndef WHARF_KERNELS_LINE_LINE_QUAD_CUH
 #define WHARF_KERNELS_LINE_LINE_QUAD_CUH
@@ -17,8 +18,8 @@ namespace wharf
 
 /* ---- bytes of memory, at any place ----------------------------------------------------------- */
 
-/* One lane.  Word i of `words`, which is a pointer, or a type that has such a function of its own
- * because its words are not all there (wharf_line.cuh). */
+/* One lane.  Word i of `words`: a pointer here.  A type whose words may be missing has an overload
+ * (wharf_line.cuh). */
 WHARF_DEVICE uint32_t line_fetch(const uint32_t *words, uint32_t i)
 {
     return load(words + i);
@@ -59,9 +60,9 @@ WHARF_DEVICE u32x4 line_words_4(Words words, uint32_t at)
 /* ---- steps: how bytes become words, of each bdi variant and each fpc pattern ---------------- */
 
 /*
- * Word i is signed_perm of the content's bytes by 16 bits of `choices`.  Of fpc it is then shifted
- * to the left, by byte 3 of `shifts` where i is even and by byte 2 where it is odd, and back by
- * byte 1.
+ * Word i is signed_perm() of the content's bytes, with 16 bits of `choices` as the selector.  For
+ * fpc the word is then shifted left, by byte 3 of `shifts` for even i and byte 2 for odd i, and
+ * right again by byte 1.
  */
 struct alignas(16) line_step {
     uint32_t choices_01;
@@ -101,7 +102,7 @@ WHARF_DEVICE u32x4 line_choose(line_pair bytes, const line_step &step)
 
 /* ---- bdi ------------------------------------------------------------------------------------ */
 
-/* `mask`: the bits of this lane's values, 1 for those that are near zero. */
+/* Adds the base to the deltas.  `mask` has a bit for each of this lane's values, 1: near zero. */
 WHARF_DEVICE u32x4 line_add_bases(u32x4 deltas, line_pair base, uint32_t mask, uint32_t base_shift)
 {
     uint32_t w[4] = {deltas.x, deltas.y, deltas.z, deltas.w};
@@ -149,7 +150,7 @@ WHARF_DEVICE u32x4 line_bdi_quad(Words words, const line_step *steps, line_code 
 
 struct line_amount {
     uint32_t before; /* of the lanes of the same line before this one */
-    bool is_over;    /* more than is given, with this one's own */
+    bool is_over;    /* the sum with this lane's own exceeds what the code gives */
 };
 
 /* collective.  `place` counts the line's lanes from 0 on. */
@@ -212,8 +213,8 @@ WHARF_DEVICE uint32_t line_cpack_nibbles(Words words, uint32_t at, uint32_t plac
     return line_word(words, at + 2 * place) & 0xffff;
 }
 
-/* One lane.  `before`: how many low bytes stand before this lane's.  *is_bad: a source that the
- * dictionary does not have. */
+/* One lane.  `before`: the number of low bytes before this lane's.  *is_bad: a source is not in the
+ * dictionary. */
 template <typename Words>
 WHARF_DEVICE u32x4 line_cpack_quad(Words words, line_code code, uint32_t nibbles, uint32_t at,
                                    uint32_t before, uint32_t shift, bool *is_bad)
@@ -258,7 +259,7 @@ WHARF_DEVICE uint32_t line_bytes_of_nibbles(uint32_t nibbles)
            (nibbles & 0xf000) << 12;
 }
 
-/* Number k of the fours of fields in 8 bytes, each in a nibble. */
+/* The k-th group of four fields in 8 bytes, each as a nibble. */
 WHARF_DEVICE uint32_t line_four(line_pair fields, uint32_t nbits, unsigned k)
 {
     uint64_t both = (uint64_t)fields.hi << 32 | fields.lo;
@@ -266,7 +267,7 @@ WHARF_DEVICE uint32_t line_four(line_pair fields, uint32_t nbits, unsigned k)
                       : (uint32_t)(both >> 16 * k) & 0xffff;
 }
 
-/* Which of four nibbles are no place in the palette: a bit at each one's lowest. */
+/* Sets the lowest bit of each of four nibbles that is an escape, not an index of the palette. */
 WHARF_DEVICE uint32_t line_escapes(uint32_t nibbles, uint32_t width)
 {
     uint32_t all = nibbles & nibbles >> 1 & nibbles >> 2;
@@ -283,7 +284,7 @@ WHARF_DEVICE uint32_t line_look_up(const line_palette &palette, uint32_t nibbles
     return (low & ~is_high) | (byte_perm(e.z, e.w, nibbles & 0x7777) & is_high);
 }
 
-/* Bytes of exponents and fields of `f` bits, rotated to where the sign is highest. */
+/* Joins exponents and fields of `f` bits to bytes, rotated so that the sign is the top bit. */
 WHARF_DEVICE uint32_t line_join_bytes(uint32_t exponents, uint32_t fields, uint32_t f)
 {
     uint32_t v = (exponents & 0x01010101u * (255u >> f)) << f | fields;
@@ -295,12 +296,13 @@ WHARF_DEVICE uint32_t line_rotate_pairs(uint32_t v)
     return (v >> 1 & 0x7fff7fffu) | (v & 0x00010001u) << 15;
 }
 
-/* Of a kernel that knows no type; code that knows it is shorter. */
+/* For kernels that do not know the type at compile time; code that does is shorter. */
 constexpr uint32_t LINE_ANY_TYPE = WHARF_LINE_N_TYPES;
 
 /*
- * collective.  A lane whose line is of another scheme has `is_palette` false, and anything comes of
- * it.  *is_bad: more escapes than are given.  TYPE is shape.type, or any.
+ * collective.  `is_palette` is false in lanes whose line has another scheme; their result is
+ * unspecified.  *is_bad: there are more escapes than the code gives.  TYPE is shape.type or
+ * LINE_ANY_TYPE.
  */
 template <uint32_t TYPE, typename Words>
 WHARF_DEVICE u32x4 line_palette_quad(Words words, const line_shape &shape,
