@@ -67,16 +67,21 @@ static int refuse(struct job *job, int error, int status)
     return wharf_cli_tally_failure(job->task->tally, job->task->input->name, error, status);
 }
 
-/* Adds a column that can be read, unless it is there already. */
+static bool is_there(const struct job *job, uint32_t number)
+{
+    for (size_t i = 0; i < job->n_columns; i++)
+        if (job->columns[i].column.number == number)
+            return true;
+    return false;
+}
+
+/* Adds a column that can be read, and is not there yet. */
 static int add(struct job *job, const struct wharf_orc_column *column)
 {
     const char *suffix = job->settings->is_raw ? ".bin" : ".npy";
     struct wharf_cli_column *entry = &job->columns[job->n_columns];
     const char *folder = job->task->options->output, *file = job->task->input->name;
 
-    for (size_t i = 0; i < job->n_columns; i++)
-        if (job->columns[i].column.number == column->number)
-            return WHARF_CLI_GOOD;
     entry->column = *column;
     entry->name = wharf_cli_column_name(&job->file, column->number);
     job->n_columns++;
@@ -104,10 +109,20 @@ static int add_named(struct job *job, const char *name)
     }
     const char *why = wharf_orc_column_find(&job->file, number, &column);
     if (!why)
-        return add(job, &column);
+        return is_there(job, number) ? WHARF_CLI_GOOD : add(job, &column);
     wharf_cli_say("%s: column '%s' (%s) %s", job->task->input->name, name,
                   wharf_orc_kind_name(job->file.types[number].kind), why);
     return refuse(job, -EOPNOTSUPP, WHARF_CLI_FAILED);
+}
+
+/* Each is a file, and takes a thousand times the memory that it has in the footer. */
+#define MOST_COLUMNS (1u << 16)
+
+static int refuse_many(struct job *job)
+{
+    wharf_cli_say("%s: has more than %u columns: name those that you want", job->task->input->name,
+                  MOST_COLUMNS);
+    return refuse(job, -E2BIG, WHARF_CLI_FAILED);
 }
 
 /* All that can be read. */
@@ -120,6 +135,8 @@ static int add_all(struct job *job)
         bool is_part = job->file.types[i].kind == WHARF_ORC_STRUCT;
         if (wharf_orc_column_find(&job->file, i, &column))
             n_left_out += !is_part;
+        else if (job->n_columns == MOST_COLUMNS)
+            return refuse_many(job);
         else if (add(job, &column) != WHARF_CLI_GOOD)
             return WHARF_CLI_FAILED;
     }
@@ -167,7 +184,8 @@ static int check_distinct(struct job *job)
 static int choose(struct job *job)
 {
     const struct settings *settings = job->settings;
-    size_t most = settings->n_names ? (size_t)settings->n_names : job->file.n_types;
+    size_t n_types = job->file.n_types < MOST_COLUMNS ? job->file.n_types : MOST_COLUMNS;
+    size_t most = settings->n_names ? (size_t)settings->n_names : n_types;
     int status = WHARF_CLI_GOOD;
 
     job->columns = calloc(most, sizeof(*job->columns));

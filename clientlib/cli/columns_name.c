@@ -9,21 +9,46 @@
 
 #include "clientlib/cli/number.h"
 
+enum { NUMBER_NBYTES = sizeof("#4294967295") };
+
+static const char *by_number(uint32_t number, char text[NUMBER_NBYTES])
+{
+    snprintf(text, NUMBER_NBYTES, "#%" PRIu32, number);
+    return text;
+}
+
+/* What a type is called within its parent. */
+static const char *own_name(const struct wharf_orc_file *file, uint32_t at,
+                            char text[NUMBER_NBYTES])
+{
+    return file->types[at].name ? file->types[at].name : by_number(at, text);
+}
+
+/* False: there is no room for it. */
+static bool put_before(const char *first, char **begin, const char *text)
+{
+    size_t room = (size_t)(*begin - first), nbytes = strnlen(text, room + 1);
+
+    if (nbytes > room)
+        return false;
+    *begin -= nbytes;
+    memcpy(*begin, text, nbytes);
+    return true;
+}
+
 char *wharf_cli_column_name(const struct wharf_orc_file *file, uint32_t number)
 {
-    char *name = strdup("");
+    char name[WHARF_CLI_COLUMN_NAME_NBYTES + 1], digits[NUMBER_NBYTES];
+    char *end = name + WHARF_CLI_COLUMN_NAME_NBYTES, *begin = end;
+    unsigned depth = 0;
 
-    for (uint32_t at = number; name && file->types[at].parent != WHARF_ORC_NOWHERE;
-         at = file->types[at].parent) {
-        const char *own = file->types[at].name;
-        const char *dot = *name ? "." : "";
-        char *longer = NULL;
-        int r = own ? asprintf(&longer, "%s%s%s", own, dot, name)
-                    : asprintf(&longer, "#%" PRIu32 "%s%s", at, dot, name);
-        free(name);
-        name = r < 0 ? NULL : longer;
-    }
-    return name;
+    *end = 0;
+    for (uint32_t at = number; file->types[at].parent != WHARF_ORC_NOWHERE;
+         at = file->types[at].parent)
+        if (++depth > WHARF_ORC_MAX_DEPTH || (depth > 1 && !put_before(name, &begin, ".")) ||
+            !put_before(name, &begin, own_name(file, at, digits)))
+            return strdup(by_number(number, digits));
+    return strdup(begin);
 }
 
 int wharf_cli_column_find(const struct wharf_orc_file *file, const char *name, uint32_t *ret_number)

@@ -10,8 +10,13 @@
 
 #include "encoders/orc/orc_file.h"
 
+/* A longer name is of no use, since a file could not have it. */
+enum { WHARF_CLI_COLUMN_NAME_NBYTES = 255 };
+
 /* The column's name, which the caller frees; NULL without memory.  What has no name within its
- * parent, as elements of lists have none, is called by its number. */
+ * parent, as elements of lists have none, is called by its number.  So is a column whose name would
+ * be longer than WHARF_CLI_COLUMN_NAME_NBYTES, or that is deeper than any that is decoded: of a
+ * hostile file all names together could be larger than the file by its size. */
 char *wharf_cli_column_name(const struct wharf_orc_file *file, uint32_t number);
 
 /* How many columns have this name; the last one's number in *ret_number.  -ENOMEM. */

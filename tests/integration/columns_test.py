@@ -469,5 +469,36 @@ def test_memory_is_bounded_by_the_file():
     expect_said(said, 'the footer')
 
 
+@in_folder
+def test_names_are_bounded_by_the_file():
+    def listed():
+        return subprocess.run([WHARF, 'columns', '--list', 'x.orc'], check=True, stdout=subprocess.PIPE).stdout
+
+    # One long name that stands before thousands of others.
+    n = 2000
+    fields = [a_type('struct', (1, b'n' * 30000)), a_type('struct', *((2 + i, b'%d' % i) for i in range(n)))]
+    write('x.orc', Maker().set(types=fields + n * [a_type('int')], stripes=[]))
+    assert len(listed()) < 64 * n
+    columns('x.orc', '#1000')
+    assert sorted(os.listdir()) == ['x.orc', 'x.orc.#1000.npy']
+    # The longest one is that of a file.
+    for nbytes, name in (255, 'n' * 255), (256, '#1'):
+        write('x.orc', Maker().set(types=[a_type('struct', (1, b'n' * nbytes)), a_type('int')], stripes=[]))
+        assert listed().split()[-1].decode() == name, nbytes
+    # Structures in each other: no name has those of all.
+    write('x.orc', Maker().set(types=[a_type('struct', (i + 1, b'n')) for i in range(n)] + [a_type('int')], stripes=[]))
+    assert len(listed()) < 96 * n
+
+
+@in_folder
+def test_more_columns_than_files_have_are_refused():
+    n = (1 << 16) + 1
+    fields = [a_type('struct', *((1 + i, b'%d' % i) for i in range(n)))]
+    write('x.orc', Maker().set(types=fields + n * [a_type('int')], stripes=[]))
+    expect_said(columns('x.orc', status=4), 'more than 65536 columns: name those that you want')
+    columns('x.orc', '7', '65536')
+    assert sorted(os.listdir()) == ['x.orc', 'x.orc.65536.npy', 'x.orc.7.npy']
+
+
 if __name__ == '__main__':
     sys.exit(1 if module_tests.run(globals(), sys.argv[1] if len(sys.argv) > 1 else '.') else 0)
