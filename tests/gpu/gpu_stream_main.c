@@ -25,7 +25,7 @@
 #include "tests/lib/test_worker.h"
 
 static const char help[] =
-    "usage: wharf_gpu_stream [--spin] check N\n"
+    "usage: wharf_gpu_stream [--mps] check N\n"
     "       wharf_gpu_stream measure N PAUSE_US CHUNK CODEC FILE...\n"
     "\n"
     "Drives the daemon as a client whose CUDA streams make sources, let jobs begin, wait for them\n"
@@ -36,9 +36,9 @@ static const char help[] =
     "  measure   how long a stream waits for one chunk, of N, with pauses between, as the device\n"
     "            sees it: from before it lets the job begin until after it was told\n"
     "\n"
-    "With --spin a kernel of the client's occupies all multiprocessors while jobs run, which "
-    "takes\n"
-    "MPS.  check reports in the Test Anything Protocol, measure prints one JSON object a file.  "
+    "With --mps, for use under MPS, a kernel of the client's occupies all multiprocessors while\n"
+    "some jobs run, and nobody is killed: one client's death would end the contexts of all.\n"
+    "check reports in the Test Anything Protocol, measure prints one JSON object a file.  "
     "It\n"
     "is run from BUILD/tests or from a folder beside wharfd and wharfd-gpu.\n";
 
@@ -393,7 +393,7 @@ static void check_spin(const struct corpus *corpus)
     free(rounds);
 }
 
-static int check(uint64_t n, int spins)
+static int check(uint64_t n, int has_mps)
 {
     struct corpus corpus;
 
@@ -401,8 +401,11 @@ static int check(uint64_t n, int spins)
     corpus_init(&corpus);
     check_each_other();
     check_rounds(&corpus, "in peace", n, NULL);
-    if (spins)
+    if (has_mps) {
         check_spin(&corpus);
+        test_wharfd_finish(&wharfd);
+        return test_tap_end();
+    }
     killer = (struct test_worker_killer){
         .random = {3}, .wharfd = &wharfd, .within_ns = 300 * WHARF_NS_PER_MS, .most_kills = 5};
     check_rounds(&corpus, "while workers are killed", n < 20000 ? n : 20000, kill_worker);
@@ -523,16 +526,16 @@ static void measure_file(const char *path, const char *codec, size_t chunk_nbyte
 
 int main(int argc, char **argv)
 {
-    int spins = 0;
+    int has_mps = 0;
 
     test_help(argc, argv, help);
-    if (argc > 1 && strcmp(argv[1], "--spin") == 0) {
-        spins = 1;
+    if (argc > 1 && strcmp(argv[1], "--mps") == 0) {
+        has_mps = 1;
         argc--;
         argv++;
     }
     if (argc == 3 && strcmp(argv[1], "check") == 0)
-        return check(strtoull(argv[2], NULL, 10), spins);
+        return check(strtoull(argv[2], NULL, 10), has_mps);
     if (argc < 7 || strcmp(argv[1], "measure") != 0) {
         fputs(help, stderr);
         return 2;
