@@ -2,10 +2,10 @@
 /*
  * connection.c: the life of a connection.
  *
- * A connection is read only while it has no hold.  It ends at once if it has no session; otherwise
- * the session is killed first, and the connection goes when the session is free.  Connections that
- * have to end in the middle of a turn are put on a list and ended after it, so that no caller loses
- * the connection that it works on.
+ * A connection is read only while it has no hold.  Without a session it ends at once; otherwise the
+ * session is killed first, and the connection is freed when the session is.  A connection that must
+ * end in the middle of a turn goes on a list and ends after the turn, so no caller loses the
+ * connection that it is using.
  */
 #include "daemon/control/connection.h"
 
@@ -37,15 +37,14 @@ struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *c
     };
 }
 
-/* It cannot go on, since its client is gone; it is ended when nobody is in the middle of something
- * with it. */
+/* Marks a connection whose client is gone.  It is ended after the present turn. */
 static void doom(struct wharf_connection *connection)
 {
     if (!wharf_list_is_linked(&connection->doom_link))
         wharf_list_append(&connection->server->closing, &connection->doom_link);
 }
 
-/* The same where it is the daemon that cannot. */
+/* The same for a connection that the daemon cannot continue. */
 static void give_up(struct wharf_connection *connection)
 {
     connection->is_given_up = true;
@@ -54,8 +53,8 @@ static void give_up(struct wharf_connection *connection)
 
 /* ---- holding ------------------------------------------------------------------------------- */
 
-/* That can last as long as the client, others before it, or the daemon before this one like: it is
- * heard when the client goes, or stops sending, after which it is not read from any more either. */
+/* Holds whose length depends on the client, on others before it, or on the previous daemon.  During
+ * them the loop still reports when the client closes or shuts down its end. */
 #define LONG_HOLDS                                                                                 \
     (WHARF_HOLD_SEND | WHARF_HOLD_PROMISE | WHARF_HOLD_IMPORT | WHARF_HOLD_MODEL |                 \
      WHARF_HOLD_STATS | WHARF_HOLD_ROOM)
@@ -78,10 +77,10 @@ static void update(struct wharf_connection *connection)
         give_up(connection);
 }
 
-/* These may last; how long statistics do is up to the daemon alone. */
+/* Holds with a time limit.  The length of a hold for statistics depends on the daemon alone. */
 #define LIMITED_HOLDS ((LONG_HOLDS & ~WHARF_HOLD_STATS) | WHARF_HOLD_FD_FILTER)
 
-/* Its client, if it lives, has done nothing that it would lose its arena for. */
+/* The client, if it lives, is not at fault: it may reconnect with its arena. */
 static void on_unread(struct wharf_timer *timer)
 {
     struct wharf_connection *connection =
@@ -98,10 +97,10 @@ static void on_unread(struct wharf_timer *timer)
 }
 
 /*
- * Of a connection that is not read from the end may never show: a client can send its own socket
- * as a descriptor, which waits in the daemon's end and keeps the client's open after its process.
- * So there is a limit; a connection that is read from needs none, since what is against the rules
- * is found at once.
+ * Limits how long a connection stays unread.  The end of an unread connection may never show: a
+ * client can send its own socket as a descriptor, which waits unread in the daemon's socket and
+ * keeps the client's end open after its process ended.  Connections that are read need no limit,
+ * because such a packet is found at once.
  */
 static void limit_holds(struct wharf_connection *connection)
 {
@@ -249,9 +248,9 @@ void wharf_connection_end_closing(struct wharf_connection *connection)
 /* ---- sending ------------------------------------------------------------------------------- */
 
 /*
- * With C, D and the arena, where the daemon made it, in this order.  The daemon keeps its own: the
- * arena's to be able to empty it, C's to see whether it was sealed, and those of both rings to see
- * when the client lets go of them (kept_rings.h).
+ * Sends the descriptors of C, D and, if the daemon made it, the arena, in this order.  The daemon
+ * keeps its own copies: the arena's to be able to empty it, C's to check its seals, and those of
+ * both rings to see when the client closes them (kept_rings.h).
  */
 static int send_with_session(struct wharf_connection *connection, const uint8_t *packet,
                              size_t nbytes)
@@ -289,8 +288,8 @@ static void keep_unsent(struct wharf_connection *connection, const uint8_t *pack
     wharf_connection_hold(connection, WHARF_HOLD_SEND);
 }
 
-/* Whether sending failed in a way that more room does not cure: then the connection cannot go on.
- * Too many descriptors on their way are cured when others read, which can take for ever. */
+/* Whether a failure to send is permanent, so that the connection must end.  Too many descriptors in
+ * flight count as permanent: they go only when other clients read, which may never happen. */
 static bool is_for_good(struct wharf_connection *connection, int r)
 {
     if (r >= 0 || r == -EAGAIN || r == -ENOBUFS || r == -ENOMEM)

@@ -22,15 +22,15 @@
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/disposable/closer_process.h"
 
-/* What letting somebody in, or turning him away, takes of a processor, about: it is done in the
- * listener's turn, before anybody knows whose the connection is. */
+/* The approximate processor time to accept or refuse a connection.  It is spent in the listener's
+ * turn, before the tenant is known. */
 #define ACCEPT_NS (5 * (uint64_t)WHARF_NS_PER_US)
 
-/* Those that many others left behind go first. */
+/* The most unused tenants that one accept drops. */
 #define MOST_TIDIED 4
 
-/* Tells a peer that is not let in why; there is no connection of it.  `use` may be NULL, as what is
- * charged to the tenant, who may too. */
+/* Tells a refused peer why; no connection was made for it.  `tenant` may be NULL, and so may `use`,
+ * which is charged to the tenant. */
 static void turn_away(struct wharf_server *server, int fd, struct wharf_tenant *tenant,
                       const struct wharf_use *use, int error, const char *text)
 {
@@ -110,7 +110,7 @@ static struct wharf_connection *connection_new(struct wharf_server *server, int 
     return connection;
 }
 
-/* It is not in the loop, or not any more. */
+/* Refuses a connection that is not in the loop. */
 static void turn_back(struct wharf_connection *connection, int error, const char *text)
 {
     const struct wharf_use *use = connection->use.n_connections ? &connection->use : NULL;
@@ -120,7 +120,8 @@ static void turn_back(struct wharf_connection *connection, int error, const char
     free(connection);
 }
 
-/* Root of a container is not root: clients of a socket that is one tenant are nothing else. */
+/* Root in a container is not the host's root: on a socket with its own tenant no client gets more
+ * rights. */
 static void set_rights(struct wharf_connection *connection)
 {
     struct ucred peer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connection_look.c: looking at the rings of connections, also of those that are not read from. */
+/* connection_look.c: polls the rings of connections, including connections that are on hold. */
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
@@ -10,8 +10,8 @@
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/intake.h"
 
-/* How often the ring of one is looked at that is not read from while its memory is imported, which
- * takes a millisecond if there is a worker, or its statistics are made. */
+/* How often to poll the ring of a connection on hold, while its memory is imported, which takes a
+ * millisecond if a worker runs, or its statistics are made. */
 #define LOOK_NS (2 * (uint64_t)WHARF_NS_PER_MS)
 
 bool wharf_connection_look_at_ring(struct wharf_connection *connection, unsigned n_wakes,
@@ -29,8 +29,8 @@ bool wharf_connection_look_at_ring(struct wharf_connection *connection, unsigned
     return was_needed;
 }
 
-/* By a timer, that is out of turn: all of a tenant's connections could do this at a time.  So it is
- * charged, and workers decode what is found. */
+/* Polls a ring from a timer.  All of a tenant's connections could do this at once, outside the
+ * tenant's turns; so the time is charged, and workers decode what is found. */
 static void look_meanwhile(struct wharf_timer *timer)
 {
     struct wharf_connection *connection =

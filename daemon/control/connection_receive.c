@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connection_receive.c: what comes from a client: wake-ups, requests, what is against the rules. */
+/* connection_receive.c: receives a client's packets: wake-ups, requests, and violations. */
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
@@ -14,15 +14,15 @@
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/dispatch/intake.h"
 
-/* Packets of one connection that are read before others have their turn. */
+/* Packets of one connection that are read in one turn. */
 #define MOST_PACKETS 16
 
-/* How long a connection that rings for nothing is not listened to: twice as long each time, up to
- * the longest. */
+/* How long to ignore a connection whose doorbells announce nothing: doubles each time, up to the
+ * maximum. */
 #define DOORBELL_HOLD_NS WHARF_NS_PER_MS
 #define LONGEST_DOORBELL_HOLD_NS (16 * (uint64_t)WHARF_NS_PER_MS)
 
-/* What one look at the socket found. */
+/* What a read of the socket found. */
 struct look {
     ssize_t nbytes;
     bool has_fds;
@@ -30,8 +30,8 @@ struct look {
 };
 
 /*
- * Reads a packet, or looks at it without taking it.  There is no room for descriptors: the kernel
- * lets go of them, without closing files, which could take for ever, and says that there were some.
+ * Reads a packet, or peeks at it.  It offers no room for descriptors: the kernel drops them and
+ * reports that there were some.  No file is closed here, because a close could hang.
  */
 static struct look read_packet(struct wharf_connection *connection, int flags)
 {
@@ -50,9 +50,9 @@ static struct look read_packet(struct wharf_connection *connection, int flags)
 }
 
 /*
- * Takes a packet that was looked at and is against the rules: the end of a connection with
- * something unread reaches the client as a reset, which comes before the words that tell why.
- * Descriptors are better left to the one who closes the connection.
+ * Removes a packet that violates the protocol.  If it stayed unread, closing the connection would
+ * send a reset, and the client would not see the reply with the reason.  A packet with descriptors
+ * stays: the process that closes the connection disposes of them.
  */
 static void drop_packet(struct wharf_connection *connection, const struct look *look)
 {
@@ -92,7 +92,7 @@ static void take_request(struct wharf_connection *connection, const struct look 
     wharf_request_handle(connection, request, -EBADF);
 }
 
-/* What is neither a wake-up nor nothing: the end, a request, or against the rules. */
+/* Handles everything but wake-ups: the end of the connection, a request, or a violation. */
 static void take_other(struct wharf_connection *connection, const struct look *look)
 {
     if (look->nbytes <= 0)
@@ -118,8 +118,8 @@ static void end_hold(struct wharf_timer *timer)
                              WHARF_HOLD_DOORBELL);
 }
 
-/* One wake-up or more.  Clients that ring and ring with nothing in the ring are not listened to for
- * a moment, so that they cannot keep the loop busy. */
+/* Answers one wake-up or more.  A client that keeps ringing with an empty ring is ignored for a
+ * moment, so that it cannot keep the loop busy. */
 static void answer_wakes(struct wharf_connection *connection, unsigned n_wakes, bool was_needed)
 {
     was_needed |= wharf_connection_look_at_ring(connection, n_wakes, true);
@@ -137,8 +137,8 @@ static void answer_wakes(struct wharf_connection *connection, unsigned n_wakes, 
 }
 
 /*
- * A client that has rung waits: what is in its ring is begun before the packets are read.  That
- * saves no look afterwards, since what came with a later packet may not have been there yet.
+ * A client that rang is waiting, so jobs in its ring start before its packets are read.  The ring
+ * is polled again afterwards, because a later packet may announce more.
  */
 void wharf_connection_receive(struct wharf_connection *connection)
 {

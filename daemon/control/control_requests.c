@@ -29,7 +29,7 @@
 
 /* ---- hello --------------------------------------------------------------------------------- */
 
-/* The engine of the GPU's worker, also while that is started again; AUTO: there is none. */
+/* The engine of the GPU's worker, also while the worker is restarted; AUTO: there is no GPU. */
 static uint32_t gpu_engine(const struct wharf_connection *connection)
 {
     struct wharf_core *core = &connection->server->core;
@@ -69,7 +69,7 @@ static void fill_limits(const struct wharf_connection *connection, Wharf__Limits
     limits->max_gpu_regions = (uint32_t)quota->max_gpu_regions;
 }
 
-/* Whether the GPU can have memory that a client made itself. */
+/* Whether the GPU can import memory that a client made itself. */
 static bool may_import(const struct wharf_connection *connection)
 {
     struct wharf_core *core = &connection->server->core;
@@ -171,7 +171,7 @@ static void handle_hello(struct wharf_connection *connection, uint32_t id,
 
 /* ---- opening the queue --------------------------------------------------------------------- */
 
-/* What is wrong with the request by itself; 0 if nothing. */
+/* Checks the request's own values.  Returns 0 or the error. */
 static int check_queue(struct wharf_connection *connection, const Wharf__OpenQueueRequest *open,
                        const char **ret_text)
 {
@@ -202,7 +202,7 @@ static int check_queue(struct wharf_connection *connection, const Wharf__OpenQue
     return 0;
 }
 
-/* What the GPU's backend knows of it: a pooled arena, or memory that it has to make ready. */
+/* Tells the GPU's backend about the arena: a preallocated one, or memory that it must register. */
 static void add_arena(struct wharf_core *core, struct wharf_session *session)
 {
     struct wharf_gpu_memory *memory = session->regions[0].memory;
@@ -336,7 +336,7 @@ static bool brings_arena(const Wharf__Request *request)
     return request->open_queue->bring_arena;
 }
 
-/* For the GPU that is played on the CPU a memfd stands for its memory. */
+/* With the simulated GPU a memfd stands for GPU memory. */
 static uint8_t memory_fd_filter_kind(const struct wharf_connection *connection,
                                      const Wharf__Request *request)
 {
@@ -413,7 +413,7 @@ static void unknown(struct wharf_connection *connection, const Wharf__Request *r
                          "this daemon does not know such a request");
 }
 
-/* What is done for a request after Hello. */
+/* A row of the request table, for requests after Hello. */
 struct row {
     Wharf__Request__BodyCase kind;
     bool (*wants_fd)(const Wharf__Request *request); /* NULL: never */

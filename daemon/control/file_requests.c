@@ -29,10 +29,10 @@
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/disposable/disposable.h"
 
-/* While so many processes hang in files of a tenant, it registers no more files. */
+/* A tenant cannot register files while so many processes hang in its files. */
 #define MOST_HUNG 2
 
-/* A file that was sent on, or is about to be. */
+/* A file that was passed to the process, or is about to be. */
 struct taking {
     uint32_t file; /* WHARF_FILE_NONE: none is */
     bool is_asked; /* the request waits for what follows */
@@ -63,7 +63,7 @@ struct wharf_file_process {
 
 /* ---- the process --------------------------------------------------------------------------- */
 
-/* One of the tenant's numbers, modulo 2^32, of which others take copies. */
+/* Adds to one of the tenant's counters, modulo 2^32, which other threads read. */
 static void count(uint32_t *number, uint32_t more)
 {
     __atomic_fetch_add(number, more, __ATOMIC_RELAXED);
@@ -85,7 +85,7 @@ static void process_free(struct wharf_file_process *process)
     free(process);
 }
 
-/* Kills it: its pidfd tells when it is gone, which can take as long as what it hangs in. */
+/* Kills the process.  Its pidfd reports the end, which can take as long as the file it hangs in. */
 static void stop(struct wharf_file_process *process)
 {
     struct wharf_connection *connection = WHARF_STEAL(process->connection);
@@ -209,7 +209,7 @@ static int start(struct wharf_connection *connection)
 
 /* ---- before the filter ----------------------------------------------------------------------- */
 
-/* The number of a new file. */
+/* Finds a number for a new file. */
 static uint32_t new_file(struct wharf_file_process *process)
 {
     for (uint32_t place = 0; place < WHARF_FILE_MOST; place++) {
@@ -305,12 +305,13 @@ static void close_file(struct wharf_file_process *process, uint32_t file)
 {
     struct wharf_file_request request = {.op = WHARF_FILE_CLOSE, .file = file};
 
-    /* Where that cannot be sent, the process is about to be heard of; its number stays used. */
+    /* If sending fails, the process has ended, which its pidfd will report; the number stays used.
+     */
     (void)wharf_control_send(process->source.fd, (const uint8_t *)&request, sizeof(request), NULL,
                              0, MSG_DONTWAIT);
 }
 
-/* The number is free when the process has closed the file, if it has any. */
+/* Gives up a file's number, which is free again when the process has closed the file. */
 static void forgo(struct wharf_file_process *process)
 {
     if (process->taking.file != WHARF_FILE_NONE)
@@ -342,7 +343,7 @@ static int add_region(struct wharf_connection *connection, const struct taking *
     return r < 0 ? r : wharf_region_enter(connection, &wanted, place, 0);
 }
 
-/* The process has looked at it: answers the request. */
+/* The process has checked the file: answers the request. */
 static void finish(struct wharf_file_process *process)
 {
     struct wharf_connection *connection = process->connection;

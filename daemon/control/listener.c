@@ -35,21 +35,21 @@
 #include "daemon/control/served_path.h"
 #include "daemon/disposable/closer_process.h"
 
-/* Connections that are accepted before other things have their turn. */
+/* Connections that are accepted in one turn. */
 #define MOST_ACCEPTED 16
 
-/* Connections that the system keeps for the daemon to accept, and beyond which who connects waits
- * outside: all wait for those before them, whoever these are, so there are few.  Beside three
- * processes that connect all the time a bare loop that accepts and closes lets another one in after
- * 0.1 ms with 64, and after 44 ms with 4096. */
+/* The listen backlog.  Beyond it, connect() blocks.  A client waits for all connections before it,
+ * whoever made them, so the backlog is short.  Measured beside three processes that connect in a
+ * loop, with a server that only accepts and closes: a client waits 0.1 ms with a backlog of 64, and
+ * 44 ms with 4096. */
 #define BACKLOG 64
 
-/* How often, and how far apart, to look for the end of another daemon on the path, which may have
- * been killed a moment ago. */
+/* How often, and at which interval, to check whether another daemon on the path has ended: it may
+ * have been killed a moment ago. */
 #define END_LOOKS 50
 #define END_PAUSE_US 10000
 
-/* How long to wait when there are no descriptors left to accept with, or none should be. */
+/* How long to pause accepting when there are no descriptors for it. */
 #define PAUSE_NS (100 * (uint64_t)WHARF_NS_PER_MS)
 
 struct wharf_listener {
@@ -58,7 +58,7 @@ struct wharf_listener {
     struct wharf_list link;
     struct wharf_server *server;
     const struct wharf_config_listen *config;
-    struct wharf_fair_party *party; /* accepting has its turns as a tenant has */
+    struct wharf_fair_party *party; /* accepting takes turns like a tenant */
     int fd;
     bool is_own; /* its path is removed at the end */
 };
@@ -128,7 +128,7 @@ static int open_path(struct wharf_server *server, const struct wharf_config_list
     WHARF_CLEANUP_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    /* For nobody, until it has its group and mode. */
+    /* No access for anybody until the socket has its group and mode. */
     mode_t before = umask(0777);
     int r = bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
     umask(before);
@@ -191,10 +191,10 @@ static int open_promise(struct wharf_server *server, const char *path)
 }
 
 /*
- * Daemons that start on the same path at the same time would remove each other's socket, which
- * accepts nobody before it listens.  So there is a second lock, the main process's alone: unlike
- * the first one it does not outlive that in a worker.  It has a file of its own, since some file
- * systems know no two locks on one.
+ * Two daemons that start on one path at the same time would remove each other's socket, because a
+ * socket that does not listen yet looks abandoned.  A second lock prevents that.  Only the main
+ * process holds it, so unlike the first lock it does not live on in a worker.  It is on a file of
+ * its own, because some file systems cannot hold two locks on one file.
  */
 static int lock_path(struct wharf_server *server, const char *path)
 {
@@ -211,7 +211,7 @@ static int lock_path(struct wharf_server *server, const char *path)
     return -EADDRINUSE;
 }
 
-/* Whether the two are in one folder; false for a folder that cannot be looked at. */
+/* Whether two paths are in one folder; false if a folder cannot be examined. */
 static bool are_together(const char *path, const char *other)
 {
     char folder[WHARF_CONFIG_PATH_NBYTES], other_folder[WHARF_CONFIG_PATH_NBYTES];
@@ -223,8 +223,8 @@ static bool are_together(const char *path, const char *other)
            st.st_dev == other_st.st_dev && st.st_ino == other_st.st_ino;
 }
 
-/* A container that has its folder mounted has a root who may open all that is there.  Even through
- * a read-only mount that is enough to hold a lock, which keeps the next daemon from starting. */
+/* Warns if containers may mount the folder that has the locks.  Even through a read-only mount,
+ * root in a container can hold such a lock, and then the next daemon cannot start. */
 static void warn_of_folder(const struct wharf_config *config,
                            const struct wharf_config_listen *listen)
 {
@@ -244,7 +244,7 @@ static int open_logged(struct wharf_server *server, const struct wharf_config_li
     return r;
 }
 
-/* The main one last: who can connect to it can connect to all. */
+/* Opens the main socket last, so that a client that can connect to it can connect to all. */
 static int open_own(struct wharf_server *server)
 {
     char lock[WHARF_CONFIG_PATH_NBYTES + sizeof(".listen")];
@@ -347,7 +347,7 @@ static void accept_peer(struct wharf_listener *listener, int fd)
     struct ucred peer;
     socklen_t nbytes = sizeof(peer);
 
-    /* Once and for all: what the peer becomes later does not matter. */
+    /* Credentials are those at connect(); later changes of the peer do not matter. */
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &nbytes) < 0) {
         wharf_close_fd(fd);
         return;
@@ -409,7 +409,7 @@ static void on_ready(struct wharf_source *source, uint32_t ready)
     }
 }
 
-/* Those who wait to be let in are told, and their sockets are not closed here. */
+/* Refuses the connections in the backlog with a reason.  Their sockets are not closed here. */
 static void turn_all_away(struct wharf_listener *listener)
 {
     int fd;
@@ -473,7 +473,7 @@ void wharf_promise_renew(struct wharf_server *server)
     if (!server->is_promised || is_same_file(server->promise_fd, server->promise_path))
         return;
     WHARF_CLEANUP_FD int fd = open_lock(server->promise_path);
-    /* Under the number of the old one, so that whoever has that has this now. */
+    /* Keeps the old descriptor's number, so that its users now have the new lock. */
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
         dup3(fd, server->promise_fd, O_CLOEXEC);
 }

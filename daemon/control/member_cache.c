@@ -22,7 +22,7 @@ void wharf_member_cache_clear(struct wharf_member_cache *cache)
     memset(cache->members, 0, WHARF_MEMBER_CACHE_N_ENTRIES * sizeof(*cache->members));
 }
 
-/* Neighbours, as users mostly are, have different places. */
+/* Consecutive uids, as users mostly have, get different places. */
 static struct wharf_member *place_of(const struct wharf_member_cache *cache, uid_t uid)
 {
     return &cache->members[uid % WHARF_MEMBER_CACHE_N_ENTRIES];

@@ -2,8 +2,8 @@
 /*
  * memory_requests.c: clients' memory: registering and unregistering it.
  *
- * GPU memory is the worker's to import; the client's request is answered when that is done, and
- * until then nothing more of it is read.
+ * The GPU's worker imports GPU memory.  The client's request is answered when that is done; until
+ * then the connection is on hold.
  */
 #include <stdio.h>
 #include <string.h>
@@ -99,8 +99,8 @@ void wharf_request_removed(struct wharf_connection *connection, uint32_t id, int
 
 /* ---- the regions ----------------------------------------------------------------------------- */
 
-/* Gives its place back; returns what is to be given back when its segment is freed, since what a
- * GPU has stays charged until that has let go of it.  Under the lock. */
+/* Frees the region's place.  Returns the use to be returned when its segment is freed: memory stays
+ * charged until every GPU has released it.  Under the lock. */
 static struct wharf_use drop(struct wharf_core *core, struct wharf_session *session,
                              struct wharf_region *region)
 {
@@ -137,7 +137,7 @@ static int add_region(struct wharf_connection *connection,
     return wharf_region_enter(connection, &wanted, place, r);
 }
 
-/* It has a place, where submissions do not find it before it was imported. */
+/* Adds a region to a place where submissions do not find it until it is imported. */
 static int add_gpu_region(struct wharf_connection *connection,
                           const Wharf__RegisterMemoryRequest *memory, int fd, const char **ret_text)
 {
@@ -184,7 +184,7 @@ static struct wharf_region *placed_region(struct wharf_session *session, uint32_
     return NULL;
 }
 
-/* Whether some worker may still take it: one that was asked, or will be. */
+/* Whether a worker may still import it: one that was asked, or will be. */
 static bool may_be_taken(const struct wharf_core *core, const struct wharf_gpu_memory *memory)
 {
     for (uint32_t i = 0; i < core->fleet.n_gpus; i++) {
@@ -195,7 +195,8 @@ static bool may_be_taken(const struct wharf_core *core, const struct wharf_gpu_m
     return false;
 }
 
-/* Returns 0, -EAGAIN if that is not known yet, or an errno value with its text.  Under the lock. */
+/* Returns 0; -EAGAIN if the outcome is not known yet; or an errno value with its text.  Under the
+ * lock. */
 static int decide_gpu_region(struct wharf_core *core, struct wharf_session *session,
                              struct wharf_region *region, char text[], size_t text_nbytes)
 {

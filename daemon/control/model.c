@@ -50,7 +50,7 @@ static int charge(struct wharf_model_maker *maker, struct wharf_model_made *made
     return wharf_core_charge(maker->core, made->order.tenant, &made->use, &made->limit);
 }
 
-/* A model's bytes and its image, neither of which need have memory yet. */
+/* A model's bytes and its image; pages of either may not be allocated yet. */
 struct touched {
     const struct wharf_model_ops *ops;
     const uint8_t *model;
@@ -124,8 +124,8 @@ static void make(struct wharf_model_maker *maker, struct wharf_model_made *made)
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
-/* The first one of the tenant whose last turn was longest ago: so nobody waits for more than one of
- * each other tenant's. */
+/* Chooses the first model of the tenant whose last turn was longest ago.  So a tenant waits for at
+ * most one model of each other tenant. */
 static struct wharf_list *choose(struct wharf_background_queue *background)
 {
     struct task *next = task_of(background->todo.next);

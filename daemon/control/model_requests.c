@@ -23,7 +23,7 @@
 
 /* ---- registering --------------------------------------------------------------------------- */
 
-/* What is wrong with the request by itself; 0 if nothing. */
+/* Checks the request's own values.  Returns 0 or the error. */
 static int check_register(struct wharf_connection *connection,
                           const Wharf__RegisterModelRequest *model, const char **ret_text)
 {
@@ -52,7 +52,7 @@ static int check_register(struct wharf_connection *connection,
     return model->nbytes == 0 ? EINVAL : 0;
 }
 
-/* Maps it, if the filter let it through, and nobody can write or punch it any more. */
+/* Maps the memfd, if it passed the filter and its seals forbid writing and punching holes. */
 static int map_memfd(int fd, uint64_t nbytes, struct wharf_segment *ret_segment)
 {
     int seals;
@@ -65,7 +65,7 @@ static int map_memfd(int fd, uint64_t nbytes, struct wharf_segment *ret_segment)
     return wharf_segment_adopt(fd, nbytes, true, ret_segment);
 }
 
-/* Until it is made it is charged as a region is. */
+/* Orders a model.  Until it is made, it is charged like a region. */
 static int order(struct wharf_connection *connection, uint32_t id,
                  const Wharf__RegisterModelRequest *model, int fd, const char **ret_text)
 {
@@ -146,7 +146,7 @@ int wharf_model_enter(struct wharf_core *core, struct wharf_session *session,
     return 0;
 }
 
-/* What it came to: 0 or a negative errno value.  What is not entered is freed. */
+/* Enters the model or frees it.  Returns 0 or a negative errno value. */
 static int enter_or_free(struct wharf_server *server, const struct wharf_model_made *made)
 {
     const struct wharf_connection *connection = made->order.connection;

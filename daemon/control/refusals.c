@@ -21,11 +21,11 @@
 #include "daemon/core/totals.h"
 #include "daemon/dispatch/core_lock.h"
 
-/* The log has lines about so many tenants at once, and about others after this pause. */
+/* The log gets lines about so many tenants at a time; others follow after this pause. */
 #define MOST_TENANTS 8
 #define PAUSE_NS ((uint64_t)WHARF_NS_PER_S)
 
-/* What is to be said of a tenant: a copy, since a line is written without the lock. */
+/* A copy of a tenant's refusals, because the log line is written without the lock. */
 struct news {
     char name[WHARF_CONFIG_NAME_NBYTES];
     uint32_t to_say;
@@ -67,7 +67,7 @@ static bool take_next(struct wharf_server *server, uint64_t now_ns, struct news 
     return tenant != NULL;
 }
 
-/* What it is that was refused for the limit, and where that is set. */
+/* Describes what was refused, and the setting of the limit. */
 static void describe(const struct news *news, enum wharf_limit limit, char *text, size_t nbytes)
 {
     const char *setting = wharf_limit_setting(limit);

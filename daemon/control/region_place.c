@@ -17,7 +17,7 @@ void wharf_connection_part_from_blocked(struct wharf_connection *connection)
     wharf_connection_part(connection, "its memory keeps the daemon waiting: connect again");
 }
 
-/* Only the loop thread adds and removes regions, so what it finds stays so. */
+/* Only the loop thread adds and removes regions, so a free place stays free. */
 int wharf_region_begin(struct wharf_connection *connection, const struct wharf_region *wanted,
                        struct wharf_region **ret_place, const char **ret_text)
 {

@@ -16,34 +16,34 @@
 #include "daemon/core/tenant.h"
 #include "daemon/dispatch/core_lock.h"
 
-/* How long anything waits at most. */
+/* The longest wait. */
 #define MOST_NS ((uint64_t)WHARF_NS_PER_S)
 
-/* When it is looked again: after the first time, and then after as long as it has waited. */
+/* The first interval between checks; each later one equals the time waited so far. */
 #define LOOK_NS (2 * (uint64_t)WHARF_NS_PER_MS)
 
 /* Connections of one tenant that are over its quota while they wait. */
 #define MOST_OVER 64
 
-/* Connections that are asked whether they have hung up: the newest, since whoever closes and opens
- * closes those. */
+/* Connections that are checked for a hang-up: the newest ones, because a client that closes and
+ * opens in turn closes those. */
 #define MOST_ASKED 256
 
-/* Connections of operators beyond all limits, and what the queue of one may have: one job of one
- * page is what `wharf drain` and `wharf status` ask for. */
+/* Connections of operators that no limit applies to, and the queue that one may have: `wharf drain`
+ * and `wharf status` need one job of one page. */
 #define MOST_RESERVED 4
 #define RESERVED_ENTRIES 16
 #define RESERVED_ARENA_NBYTES 65536
 
-/* What a look takes of a processor, about, for which the tenant pays. */
+/* The approximate processor time of a check, which the tenant is charged. */
 #define LOOK_COST_NS (10 * (uint64_t)WHARF_NS_PER_US)
 
-/* Its socket, and three that can be on their way to the client, unread. */
+/* Its socket, and up to three descriptors in flight to the client. */
 static const struct wharf_use use_of_one = {.n_connections = 1, .n_descriptors = 4};
 
 /* ---- what is coming back ------------------------------------------------------------------- */
 
-/* Whether the end of a connection is there that the loop has not come to yet. */
+/* Whether a connection of the tenant has hung up, which the loop has not handled yet. */
 static bool has_hung_up(const struct wharf_tenant *tenant)
 {
     struct pollfd fds[MOST_ASKED];
@@ -99,7 +99,7 @@ static bool may_wait(struct wharf_connection *connection)
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
-/* Whether it is charged, and what at least. */
+/* Whether the request is charged, and the least use that it needs. */
 static bool is_charged(const struct wharf_connection *connection, const Wharf__Request *request,
                        struct wharf_use *ret_use)
 {
@@ -244,7 +244,7 @@ static bool take_room(struct wharf_connection *connection)
     return true;
 }
 
-/* Or it has a reserved place from now on. */
+/* Refuses a connection, or gives it a reserved place. */
 static void refuse(struct wharf_connection *connection)
 {
     struct wharf_core *core = &connection->server->core;

@@ -12,7 +12,7 @@
 
 #include "daemon/base/cleanup.h"
 
-/* Of the socket that this one is connected to. */
+/* Whether the process that listens on the socket that fd is connected to has ended. */
 static bool listener_is_dead(int fd)
 {
     struct ucred peer;
@@ -25,7 +25,7 @@ static bool listener_is_dead(int fd)
     return pidfd < 0 ? errno == ESRCH : poll(&end, 1, 0) > 0;
 }
 
-/* 0, -ESRCH where the process that listens is dead, or why none can be reached. */
+/* Returns 0; -ESRCH if the listening process has ended; or why the socket cannot be reached. */
 static int try_to_connect(const struct sockaddr_un *address, int type)
 {
     WHARF_CLEANUP_FD int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

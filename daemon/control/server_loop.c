@@ -44,16 +44,16 @@
 #include "daemon/gpu/gpus.h"
 #include "daemon/placement/gpu_memory.h"
 
-/* How often a daemon that may not answer yet looks again. */
+/* How often a daemon that must not answer yet checks again. */
 #define PROMISE_NS (10 * (uint64_t)WHARF_NS_PER_MS)
 
-/* How often one that drains looks whether its lock's file is still there. */
+/* How often a draining daemon checks that its lock file still exists. */
 #define RENEW_NS (100 * (uint64_t)WHARF_NS_PER_MS)
 
-/* Sessions of which news is taken at once. */
+/* Sessions whose events are taken at once. */
 #define MOST_NEWS 16
 
-/* What a stop takes beside its jobs: above all giving back the memory of all sessions. */
+/* The time that a stop needs beside its jobs, mostly to free the memory of all sessions. */
 #define STOP_NS (3 * (uint64_t)WHARF_NS_PER_S)
 
 static void take_news(struct wharf_session *session, enum wharf_session_news news)
@@ -79,7 +79,7 @@ static void take_news(struct wharf_session *session, enum wharf_session_news new
     }
 }
 
-/* Of many sessions that end together others have their turns in between. */
+/* Takes all events.  If many sessions end together, other work has turns in between. */
 static void take_all_news(struct wharf_server *server)
 {
     struct wharf_session *session;
@@ -125,7 +125,7 @@ static void on_wake(void *context)
 
 static void set_tidy_timer(struct wharf_server *server);
 
-/* A few in each turn of the loop, so that clients have theirs in between. */
+/* Drops a few tenants in each turn of the loop, so that clients are not delayed. */
 static void tidy(struct wharf_timer *timer)
 {
     struct wharf_server *server = WHARF_LIST_ENTRY(timer, struct wharf_server, tidy_timer);
@@ -142,8 +142,8 @@ static void tidy(struct wharf_timer *timer)
     set_tidy_timer(server);
 }
 
-/* Seldom, as long as there is nobody to be dropped, which a tenth of the time more or less does not
- * matter for. */
+/* Drops idle tenants up to a tenth of keep_tenants_ns late, so that the timer is rare.  Without
+ * idle tenants there is no timer. */
 static void set_tidy_timer(struct wharf_server *server)
 {
     const uint64_t least_ns = 10 * (uint64_t)WHARF_NS_PER_MS,
@@ -181,7 +181,7 @@ static void look_for_promise(struct wharf_timer *timer)
         server->on_promised(server);
 }
 
-/* While the daemon drains, another one may begin. */
+/* Another daemon may start while this one drains. */
 static void renew_promise(struct wharf_timer *timer)
 {
     struct wharf_server *server = WHARF_LIST_ENTRY(timer, struct wharf_server, promise_timer);
@@ -299,7 +299,7 @@ int wharf_server_reload(struct wharf_server *server, struct wharf_config *next, 
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
-/* What is missing from the start on has no worker whose end would be said. */
+/* Reports GPUs that were missing from the start: no worker ends for them, which would be logged. */
 static void look_for_gpus(struct wharf_timer *timer)
 {
     struct wharf_server *server = WHARF_LIST_ENTRY(timer, struct wharf_server, gpu_timer);
@@ -426,7 +426,7 @@ static void end_closing(struct wharf_server *server)
         wharf_connection_end_closing(connection);
 }
 
-/* An ordinary machine has short slices, and nothing is said of them. */
+/* Requests short time slices.  Success is the ordinary case and not logged. */
 static void shorten_slices(void)
 {
     int r = wharf_slices_shorten(WHARF_SLICE_LOOP_NS);
@@ -439,7 +439,7 @@ static void shorten_slices(void)
 
 int wharf_server_run(struct wharf_server *server)
 {
-    /* Doorbells are heard soon even while all processors are busy. */
+    /* With short slices the loop answers doorbells soon, even if all processors are busy. */
     shorten_slices();
     while (!server->is_over) {
         int r = wharf_loop_turn(server->loop);

@@ -10,7 +10,7 @@
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/placement/gpu_memory.h"
 
-/* What the GPU's worker still has stays charged until it lets it go. */
+/* Memory that the GPU's worker still has stays charged until the worker releases it. */
 static void drop_memory(struct wharf_server *server, struct wharf_session *session,
                         struct wharf_gpu_memory *memory, const struct wharf_use *use)
 {
@@ -32,7 +32,7 @@ static void drop_memories(struct wharf_server *server, struct wharf_session *ses
     wharf_core_leave(&server->core);
 }
 
-/* What was counted as ending is over; the tenant may be gone then. */
+/* Returns the use of a session that has ended.  The tenant may be dropped by this. */
 static void take_back(struct wharf_server *server, struct wharf_tenant *tenant,
                       const struct wharf_use *use)
 {

@@ -27,8 +27,7 @@ WHARF_DEVICE uint64_t peek_64(state<P> &st, uint32_t at)
     return (uint64_t)funnel_right(mid, load(w + 2), p) << 32 | funnel_right(load(w), mid, p);
 }
 
-/* collective.  32 bits from position at + lane on.  Moves the window if it does not contain them.
- */
+/* collective.  32 bits from position at + lane on.  Moves the window if it lacks them. */
 template <typename P>
 WHARF_DEVICE uint32_t peek_at_lanes(state<P> &st, uint32_t at)
 {

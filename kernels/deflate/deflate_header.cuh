@@ -273,8 +273,7 @@ WHARF_DEVICE void pass_end(St &st, block &b)
     b.body += entry_nbits(entry);
 }
 
-/* collective.  Reads the header at st.at without moving st.at.  Makes the tables of a coded block.
- */
+/* collective.  Reads the header at st.at, which stays.  Makes the tables of a coded block. */
 template <typename St>
 WHARF_DEVICE block parse_header(St &st)
 {

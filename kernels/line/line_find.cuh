@@ -64,8 +64,8 @@ WHARF_DEVICE line_sums line_sum(uint32_t own, const line_piece &piece)
 
 /* ---- bdi -------------------------------------------------------------------------------------
  *
- * A value is near, and needs no base, when value + half is less than 2 half, as unsigned numbers;
- * `half` is 2 to the power of a delta's bits less 1.  The base is the first that is not.
+ * A value is near zero, and needs no base, if value + half < 2 * half as unsigned numbers; `half`
+ * is 2 to the power of (a delta's bits - 1).  The base is the first value that is not near zero.
  */
 
 struct line_bdi_form {

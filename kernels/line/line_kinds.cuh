@@ -200,9 +200,7 @@ WHARF_DEVICE line_record make_cpack_record(const line_team &team, uint32_t begin
 {
     u32x4 all = line_words_4(line_content_words(team), begin);
     uint32_t nibbles[4] = {all.x, all.y, all.z, all.w}, before[2] = {0, 0}, sum = 0, wrong = 0;
-    /* With n the dictionary's size, adding 7 - n to a nibble sets its top bit if the source exceeds
-     * n.
-     */
+    /* Adding 7 - n to a nibble, n from the code, sets its top bit if the source exceeds n. */
     uint32_t lack = (7 - code.variant()) * 0x11111111u;
     WHARF_UNROLL
     for (uint32_t i = 0; i < 8; i++) {
