@@ -273,6 +273,9 @@ static uint32_t check_words(struct wharf_session *session,
         reason = check_done(session, &words, ret_words);
     if (!reason && has_start)
         reason = check_start(session, &words, ret_words);
+    /* Both or none: what has a bad word gets none written. */
+    if (reason)
+        ret_words->done = NULL;
     return reason;
 }
 

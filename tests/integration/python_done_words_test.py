@@ -143,8 +143,11 @@ def test_start_words_are_where_nobody_can_punch_holes():
     add_starts(session, 6, seals=wc.SEALS)
     add_starts(session, 7, nbytes=(1 << 20) + 4096)
     for start in (6, 0, 1, 0), (7, 0, 1, 0), (0, 0, 1, 0), (5, 4, 1, 0), (5, 4096, 1, 0):
-        expect_result(session.run(start=start, **copy_of(1)), 'bad_request',
+        # And a good done word beside it stays as it is.
+        done = (0, 512 << 10, 1)
+        expect_result(session.run(start=start, done=done, **copy_of(1)), 'bad_request',
                       reason='request_word')
+        equal(session.done_word(done), None)
     session.close()
 
 
