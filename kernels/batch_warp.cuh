@@ -76,13 +76,15 @@ WHARF_DEVICE uint32_t chunk_taken(uint32_t n_chunks, uint32_t n_warps, uint32_t 
     return n_warps < n_chunks && taken < n_chunks - n_warps ? n_warps + taken : n_chunks;
 }
 
-/* collective.  Whether chunk i is for this decoder: behind a quick one only what that left is.  A
- * vote, since lane 0 stores the outcome anew. */
+/* collective.  Whether chunk i is for this decoder: behind a quick one only what that left is. */
 template <typename Codec>
 WHARF_DEVICE bool is_for(const wharf_device_batch &batch, uint32_t i)
 {
-    return !has_quick<Codec> || (batch.codec & WHARF_DEVICE_REST) == 0 ||
-           any_lane(load(&batch.outcomes[i].result) == WHARF_DEVICE_LEFT);
+    if (!has_quick<Codec> || (batch.codec & WHARF_DEVICE_REST) == 0)
+        return true;
+    bool is_left = load(&batch.outcomes[i].result) == WHARF_DEVICE_LEFT;
+    syncwarp(); /* every lane's load, before lane 0 stores the outcome anew */
+    return any_lane(is_left);
 }
 
 /*
