@@ -24,8 +24,9 @@ constexpr unsigned N_AHEAD = 2;
 constexpr unsigned CREW_WINDOW_NWORDS = 256;
 using crew_window = bits_of<CREW_WINDOW_NWORDS>;
 
-/* A batch that a worker wants, and what the follower notes of it.  Each barrier's phases are of one
- * arrival: the worker has said what it wants; all is noted. */
+/* A batch that a worker wants, and what the follower notes of it.  At both barriers all lanes of a
+ * warp arrive, since all of them store and load what the phase is about: the worker has said what
+ * it wants, and has read what was here before; all is noted. */
 struct alignas(16) crew_batch {
     batch_notes notes;
     u32x4 begin;     /* of a new chain: its states, and where in the input its bits begin */
@@ -83,6 +84,7 @@ struct crew_notes {
         if (lane_id() == 0)
             ask(0, false);
         syncwarp();
+        arrive();
     }
 
     WHARF_DEVICE_MEMBER noted_batch<CREW_WINDOW_NWORDS> next(const state &st, const sequences &q,
@@ -96,7 +98,8 @@ struct crew_notes {
                       u32x4{q.index[0], q.index[1], q.index[2], q.at});
                 ask(n, true);
             }
-            syncwarp(); /* lanes meet, for the compiler too */
+            syncwarp();
+            arrive();
             n_wanted++;
             want_ahead(q);
         }
@@ -128,7 +131,12 @@ struct crew_notes {
         crew_batch &b = ref.get().batches[n_wanted % N_AHEAD];
         store(&b.n, n);
         store(&b.is_new, (uint32_t)is_new);
-        barrier_arrive(&b.wanted);
+    }
+
+    /* collective.  What the worker asks for is said. */
+    WHARF_DEVICE_MEMBER void arrive()
+    {
+        barrier_arrive(&ref.get().batches[n_wanted % N_AHEAD].wanted);
     }
 
     /* collective.  Wants batches as far ahead as may be, of the sequences of q, of which n_more
@@ -142,6 +150,7 @@ struct crew_notes {
         if (lane_id() == 0)
             ask(n < WARP_LANES ? n : WARP_LANES, false);
         syncwarp(); /* lanes meet, for the compiler too */
+        arrive();
         n_wanted++;
     }
 
@@ -211,6 +220,10 @@ WHARF_DEVICE void load_windows(crew_shared &s, const followed &mine, uint32_t wh
         WHARF_UNROLL
         for (unsigned k = 0; k < N_TOGETHER; k++) {
             crew_link &link = s.workers[lanes[k]].link;
+            /* All lanes see what the lane has seen, since all of them store. */
+            uint32_t n_noted = shfl(mine.n_noted, lanes[k]);
+            while (!barrier_try(&link.batches[n_noted % N_AHEAD].wanted, n_noted / N_AHEAD & 1)) {
+            }
             u32x4 *to = reinterpret_cast<u32x4 *>(
                 &link.windows[shfl(mine.window, lanes[k])].words[WINDOW_FIRST]);
             WHARF_UNROLL
@@ -266,10 +279,13 @@ WHARF_DEVICE void follow_crew(crew_shared &s)
             store(&b.base, mine.base);
         }
         syncwarp();
-        if (mine.n > 0) {
-            barrier_arrive(&b.noted);
-            mine.n_noted++;
+        for (uint32_t left = ballot(mine.n > 0); left; left &= left - 1) {
+            unsigned who = first_lane(left);
+            uint32_t which = shfl(mine.n_noted, who) % N_AHEAD;
+            barrier_arrive(&s.workers[who].link.batches[which].noted);
         }
+        if (mine.n > 0)
+            mine.n_noted++;
         syncwarp(); /* lanes meet, for the compiler too */
     }
 }
@@ -289,8 +305,8 @@ WHARF_DEVICE void zstd_crew_begin(zstd_crew_shared &s, unsigned warp)
         for (unsigned i = 0; i < zstd::N_AHEAD; i++) {
             zstd::init_window(link.windows[i]);
             if (lane_id() == 0) {
-                barrier_init(&link.batches[i].wanted, 1);
-                barrier_init(&link.batches[i].noted, 1);
+                barrier_init(&link.batches[i].wanted, WARP_LANES);
+                barrier_init(&link.batches[i].noted, WARP_LANES);
             }
         }
         if (lane_id() == 0)
