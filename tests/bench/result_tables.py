@@ -10,6 +10,7 @@ import math
 import pathlib
 
 RESULTS = pathlib.Path(__file__).resolve().parent / 'results'
+RANDOMS = ('rand_10', 'rand_50', 'rand_100', 'rand_200', 'rand_500')
 DATA = ('dickens', 'hrg', 'cd2', 'taxi.csv', 'tpc', 'nci', 'tpt', 'mc0', 'mc3', 'tc2')
 COLUMNS = ('mc0', 'mc3', 'tpc', 'tpt', 'cd2', 'tc2', 'hrg')
 
@@ -85,7 +86,8 @@ def speed_rows(codec, peer, level=None):
     for row in rows:
         if row['peer'] != 'wharf' or row['codec'] != codec:
             continue
-        if row.get('gpu_kernel', 'own') != 'own' or row.get('any_codec'):
+        # The kernels that the public call takes for so many chunks.
+        if row.get('gpu_kernel', 'own') not in ('own', 'crew') or row.get('any_codec'):
             continue
         if level and row.get('level') != level:
             continue
@@ -101,9 +103,8 @@ def ratio(pair):
     return pair[0]['GBps_median'] / pair[1]['GBps_median']
 
 
-def deflate_gpu():
-    pairs = speed_rows('deflate', 'deflate')
-    names = [name for name in DATA if name in pairs]
+def beside_nvcomp(pairs, names):
+    """GB/s of both and the ratio, a column for each data set."""
     rates = [[pairs[name][i]['GBps_median'] for name in names] for i in range(2)]
     yield from table(['', *names, 'mean'], [
         ['wharf', *map(number, rates[0]), number(mean(rates[0]))],
@@ -111,6 +112,21 @@ def deflate_gpu():
         ['ratio', *(f'{ratio(pairs[name]):.1f}' for name in names),
          f'{mean(rates[0]) / mean(rates[1]):.1f}']])
     yield from source('gpu.jsonl', *zip(*(pairs[name] for name in names)))
+
+
+def deflate_gpu():
+    pairs = speed_rows('deflate', 'deflate')
+    yield from beside_nvcomp(pairs, [name for name in DATA if name in pairs])
+
+
+def zstd_gpu():
+    pairs = speed_rows('zstd', 'zstd')
+    yield from beside_nvcomp(pairs, [name for name in DATA if name in pairs])
+
+
+def rans_gpu():
+    pairs = speed_rows('rans', 'ans', 11)
+    yield from beside_nvcomp(pairs, [name for name in (*RANDOMS, 'hrg', 'tpc') if name in pairs])
 
 
 def lz_gpu():
@@ -303,7 +319,8 @@ def spread(ratios):
 
 # What a device decoder is compared with: title, codec, nvCOMP's, level.
 GPU_CODECS = (('Deflate', 'deflate', 'deflate', None), ('LZ4', 'lz4', 'lz4', None),
-              ('Snappy', 'snappy', 'snappy', None), ('rANS', 'rans', 'ans', 11))
+              ('Snappy', 'snappy', 'snappy', None), ('zstd', 'zstd', 'zstd', None),
+              ('rANS', 'rans', 'ans', 11))
 
 
 def gpu_means():
@@ -433,7 +450,8 @@ def bad_bytes():
 
 
 TABLES = {
-    'summary': summary, 'deflate-gpu': deflate_gpu, 'rle-gpu': rle_gpu, 'lz-gpu': lz_gpu, 'rans-sizes': rans_sizes,
+    'summary': summary, 'deflate-gpu': deflate_gpu, 'zstd-gpu': zstd_gpu, 'rans-gpu': rans_gpu, 'rle-gpu': rle_gpu,
+    'lz-gpu': lz_gpu, 'rans-sizes': rans_sizes,
     'cpu-deflate': cpu_deflate, 'cat': cat_cpu, 'callers': callers_cpu,
     'share': share_gpu, 'tenant': tenant_gpu,
     'daemon-data': daemon_data, 'bad-bytes': bad_bytes, 'storms': storms, 'neighbours': neighbours,
