@@ -86,8 +86,7 @@ int wharf_client_take_done(struct wharf *wharf, struct wharf_completion *ret_com
     return 1;
 }
 
-/* ---- completions from the daemon, or from done words
- * ----------------------------------------------------------- */
+/* ---- completions from the daemon, or from done words ----------------------------------------- */
 
 /*
  * Copies a batch's results to where the program wants them, each looked at once.  Returns whether

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_answers.c: what a GPU's worker says of the memory that it is to register and to let go, in
- * the order in which it was told; and how long it may take for that.
+ * gpu_answers.c: handles a worker's answers to requests to register and release memory, which come
+ * in the order of the requests, and their time limits.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,14 +15,14 @@
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/placement/gpu_memory.h"
 
-/* What a GiB takes at most to be registered or let go, beside the time after which a worker counts
+/* The time limit to register or release a GiB, in addition to the time after which a worker counts
  * as hung: ten times what fresh pages take. */
 #define GIB_NS (10 * (uint64_t)WHARF_NS_PER_S)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-/* The hold whose turn it is to be answered, which leaves the list; NULL: the worker answers what it
- * was not told, or not in that order. */
+/* Removes and returns the hold whose answer is due.  NULL: the answer is to no request, or out of
+ * order. */
 static struct wharf_gpu_hold *take_answered(struct wharf_list *told, uint32_t number)
 {
     struct wharf_gpu_hold *hold = WHARF_LIST_FIRST(told, struct wharf_gpu_hold, answer_link);
@@ -33,7 +33,8 @@ static struct wharf_gpu_hold *take_answered(struct wharf_list *told, uint32_t nu
     return hold;
 }
 
-/* That memory is another GPU's says less than what its own worker finds wrong with it. */
+/* Keeps the most informative error: "memory of another GPU" yields to what that GPU's own worker
+ * finds. */
 static void keep_error(struct wharf_gpu_memory *memory, const struct wharf_worker_message *message)
 {
     if (memory->error && memory->error != EXDEV)
@@ -125,7 +126,7 @@ void wharf_gpu_answers_forgotten(struct wharf_gpu_backend *backend,
 
 /* ---- workers that hang --------------------------------------------------------------------- */
 
-/* Whose memory it is that keeps the worker. */
+/* Blames the tenant whose memory blocks the worker. */
 static void blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_gpu_hold *hold =
@@ -136,7 +137,7 @@ static void blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
         wharf_gpu_recovery_blame_stall(backend, hold->memory->tenant, now_ns);
 }
 
-/* What the first one that was told so may take. */
+/* The time limit for the first unanswered request of a list. */
 static uint64_t step_ns(const struct wharf_list *told)
 {
     const struct wharf_gpu_hold *hold = WHARF_LIST_FIRST(told, struct wharf_gpu_hold, answer_link);
@@ -144,7 +145,8 @@ static uint64_t step_ns(const struct wharf_list *told)
     return hold ? (hold->memory->nbytes >> 20) * (GIB_NS >> 10) : 0;
 }
 
-/* To let go of memory it waits for what it decodes, and begins nothing meanwhile. */
+/* Before a release, the worker finishes what it decodes and starts nothing new: the time for that.
+ */
 static uint64_t piece_ns(struct wharf_gpu_backend *backend)
 {
     const struct wharf_gpu_piece *oldest =
@@ -155,7 +157,7 @@ static uint64_t piece_ns(struct wharf_gpu_backend *backend)
     return backend->told.patience_ns;
 }
 
-/* Until when the worker has to say something.  Under the lock. */
+/* The time by which the worker must answer.  Under the lock. */
 static uint64_t stalled_from_ns(struct wharf_gpu_backend *backend)
 {
     uint64_t hang_ns = backend->core->config.gpu_hang_timeout_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_backend.c: the thread that owns all that has to do with one GPU's worker. */
+/* gpu_backend.c: the thread that runs everything for one GPU's worker. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,19 +22,19 @@
 #include "proto/relax.h"
 #include "proto/wharf_job.h"
 
-/* How often the worker's socket and pidfd are looked at while there is work: so long after its end
- * at most, jobs are taken over. */
+/* How often to poll the worker's socket and pidfd while there is work.  It bounds the delay until
+ * the jobs of a dead worker are recovered. */
 #define TEND_NS WHARF_NS_PER_MS
-/* Between two looks at the completions of a worker that plays the GPU on the CPU, which needs the
- * processors more than we do. */
+/* The pause between two polls of a simulated GPU's completions: its worker needs the processors
+ * more than this thread does. */
 #define SIMT_PAUSE_NS (100 * (long)WHARF_NS_PER_US)
-/* Looks at the completions between two looks at the rings, some 50 ns each. */
+/* Polls of the completions, about 50 ns each, between two polls of the rings. */
 #define LOOKS_BETWEEN 20
 #define FIRST_BACKOFF_NS (20 * (uint64_t)WHARF_NS_PER_MS)
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
-/* Sleeps until it is called, the worker says or does something, or it is time. */
+/* Sleeps until the thread is woken, the worker sends something or ends, or the time comes. */
 static void sleep_until(struct wharf_gpu_backend *backend, uint64_t now_ns, uint64_t until_ns)
 {
     struct pollfd fds[3] = {
@@ -54,7 +54,7 @@ static void sleep_until(struct wharf_gpu_backend *backend, uint64_t now_ns, uint
         n = 0;
 }
 
-/* Some time to the worker. */
+/* Gives the worker some time. */
 static void wait_for_work(const struct wharf_gpu_backend *backend)
 {
     if (backend->engine == WHARF_ENGINE_SIMT) {
@@ -75,9 +75,9 @@ static bool is_idle(const struct wharf_gpu_backend *backend)
            backend->large.n_taken == 0;
 }
 
-/* For as long as the kernel stays without work so does the thread: the next job then costs neither
- * a wake-up nor a launch.  And it looks at the start words of jobs that have just been handed in.
- * What plays the GPU on the CPU needs the processors more. */
+/* Whether to poll on without work.  The thread does so for as long as the idle kernel stays on the
+ * GPU, so that the next job costs neither a wake-up nor a launch, and for start words of new jobs.
+ * With a simulated GPU it does not, since its worker needs the processors. */
 static bool lingers(const struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     const struct wharf_core *core = backend->core;
@@ -87,7 +87,7 @@ static bool lingers(const struct wharf_gpu_backend *backend, uint64_t now_ns)
             wharf_starts_are_young(core, now_ns));
 }
 
-/* All that needs the core lock.  Returns whether the thread can sleep then. */
+/* Does all that needs the core lock.  Returns whether the thread can sleep afterwards. */
 static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_core *core = backend->core;
@@ -122,7 +122,7 @@ static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
     return can_sleep;
 }
 
-/* The worker and clients' memory.  Returns when they are due again. */
+/* Attends to the worker and to clients' memory.  Returns when they are due again. */
 static uint64_t tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     uint64_t next_ns = wharf_gpu_worker_tend(backend, now_ns);

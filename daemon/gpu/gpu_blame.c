@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_blame.c: whose jobs or memory did harm to a worker, and what comes of that. */
+/* gpu_blame.c: finds the tenant whose jobs or memory harmed a worker, and applies the consequences.
+ */
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/base/log.h"
@@ -9,13 +10,13 @@
 #include "daemon/core/tenant.h"
 #include "daemon/gpu/gpu_state.h"
 
-/* Items that a suspect has to have run alone, without harm, before it is like others again; and
- * workers that end meanwhile before all of its jobs run on the CPU. */
+/* A suspect's items that must run alone without harm before it is trusted again.  And the workers
+ * that may end meanwhile before all of its jobs go to the CPU. */
 #define N_ALONE 8
 #define MOST_STRIKES 3
 
-/* A tenant's memory may keep the thread waiting for a hundredth of the time, of so long.  A wait
- * counts as this at most: some are the machine's, and those that are longer are counted too. */
+/* A tenant's memory may block the thread for a hundredth of this window.  One wait counts for half
+ * of that at most, since the machine may have caused it; longer waits are also counted as such. */
 #define WAITS_WINDOW_NS (10 * (uint64_t)WHARF_NS_PER_S)
 #define MOST_WAITS_NS (WAITS_WINDOW_NS / 100)
 #define LONGEST_WAIT_NS (MOST_WAITS_NS / 2)
@@ -48,7 +49,7 @@ void wharf_gpu_recovery_blame_slow(struct wharf_gpu_backend *backend, struct wha
 {
     struct wharf_gpu_trust *trust = &tenant->gpu_trust;
 
-    /* By sums: threads of several GPUs have looked at the clock before others have had the lock. */
+    /* Compared as sums, without subtraction: another GPU's thread may have set a later time. */
     if (now_ns > trust->slow_ns + backend->core->config.gpu_ban_ns)
         trust->n_slow = 0;
     trust->slow_ns = now_ns;
@@ -113,7 +114,7 @@ static void blame(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *pie
 void wharf_gpu_recovery_blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     bool has_usual = !wharf_list_is_empty(&backend->under_way);
-    /* It may have been a large chunk that was there before. */
+    /* A large chunk that started before may have been the cause. */
     bool was_alone = backend->is_alone && !(has_usual && backend->large.n_taken > 0);
 
     WHARF_LIST_FOR(link, &backend->under_way)

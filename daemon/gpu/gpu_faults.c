@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_faults.c: no faults.  Programs that test them have their own version of these two. */
+/* gpu_faults.c: injects no faults.  Tests of faults link their own version of these functions. */
 #include "daemon/gpu/gpu_state.h"
 
 const bool wharf_gpu_has_faults = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_finish.c: how pieces end that the worker does not complete, and who goes on with them. */
+/* gpu_finish.c: ends pieces that the worker does not complete, or passes them to another engine. */
 #include "daemon/base/list.h"
 #include "daemon/core/core.h"
 #include "daemon/core/retry_queue.h"

@@ -26,7 +26,7 @@
 #include "kernels/device_batch.h"
 #include "proto/wharf_job.h"
 
-/* Chunks that are looked at under one hold of the core lock. */
+/* Chunks that are visited under one hold of the core lock. */
 #define MOST_LOOKS 64
 /* The SIMT engine may take so much longer to notice that an item was withdrawn. */
 #define SIMT_HEARS_NS (20 * (uint64_t)WHARF_NS_PER_S)
@@ -293,8 +293,8 @@ static struct wharf_outcome refusal_of(const struct wharf_gpu_backend *backend,
     return outcome;
 }
 
-/* Of a suspect no large chunk is begun beside others.  Whether it has to wait for that.  What is in
- * the usual places is soon done, so others wait with it; not for a large chunk, which takes long.
+/* Whether a suspect's large chunk must wait until it can run alone.  Items of the main kernel end
+ * soon, so other large chunks wait with it; they do not wait for a large chunk, which takes long.
  */
 static bool has_to_wait(const struct wharf_gpu_backend *backend, const struct wharf_job *job,
                         bool *ret_others_wait)
@@ -311,7 +311,7 @@ void wharf_gpu_large_await(struct wharf_gpu_backend *backend, struct wharf_gpu_p
     wharf_list_append(&backend->large.waiting, &piece->link);
 }
 
-/* Of a tenant that is banned, if the CPU can have it. */
+/* Passes a banned tenant's chunk to the CPU, if that can decode it. */
 static void leave_to_cpu(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
 {
     const struct wharf_outcome fault = {.result = WHARF_DEVICE_FAULT};
@@ -323,8 +323,8 @@ static void leave_to_cpu(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
         wharf_gpu_recovery_requeue(backend, piece);
 }
 
-/* Goes on with the first of the chunks that come from other places.  Returns whether the next one
- * can be looked at. */
+/* Handles the first of the chunks that the main kernel gave up.  Returns whether to continue with
+ * the next one. */
 static bool see_to_first(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *ret_others_wait)
 {
     struct wharf_list *waiting = &backend->large.waiting;
@@ -373,7 +373,7 @@ static bool take_one(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *r
     wharf_core_take_for_gpu(core, backend->gpu, job, 1, now_ns, &gpu_piece->piece);
     gpu_piece->piece.begun_ns = now_ns;
     refusal = refusal_of(backend, &gpu_piece->piece);
-    /* As for the usual places: what was queued has its memory here, or is refused. */
+    /* As in the main kernel, a queued chunk has its memory here, or it is refused. */
     if (refusal.result == WHARF_OK &&
         wharf_gpu_memory_of_job(job, backend->gpu) != WHARF_GPU_MEMORY_READY)
         refusal.result = WHARF_NO_MEMORY;

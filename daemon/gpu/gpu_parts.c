@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_parts.c: chunks that several items decode, a part each.
+ * gpu_parts.c: chunks that are decoded in parts, one item a part.
  *
- * The device finds out what a part is and judges it (kernels/part.cuh); here the chunk's outcome is
- * made of theirs.  Where a part could not be decoded by itself, nothing is known of the chunk, and
- * one decoder goes through it as a whole: the GPU's if it is small enough for that, else the CPU's,
- * or where its client wants the GPU alone, the GPU's in a place for large chunks.
+ * The device determines and verifies a part (kernels/part.cuh); this file combines the parts'
+ * outcomes to the chunk's.  If a part could not be decoded by itself, the chunk's outcome is
+ * unknown, and one decoder runs the whole chunk: on the GPU if it is small enough, else on the CPU,
+ * or, if the client wants only the GPU, in a place for large chunks.
  */
 #include "daemon/base/list.h"
 #include "daemon/core/core.h"

@@ -16,13 +16,12 @@
 #include "daemon/placement/gpu_room.h"
 #include "kernels/work_parts.h"
 
-/* Places that are passed by at a time, at some 10 ns each under the lock. */
+/* Occupied places that are skipped at a time, at about 10 ns each under the lock. */
 #define MOST_PASSED 1024
 /* A piece takes at most so much longer than it was estimated to. */
 #define PATIENCE_FACTOR 16
 
-/* ---- places
- * ----------------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static void take_item(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant)
 {
@@ -49,7 +48,7 @@ static uint32_t least_of(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Free places in a row from the next index on. */
+/* The number of consecutive free places from the next index on. */
 static uint32_t n_in_a_row(const struct wharf_gpu_backend *backend, uint32_t most)
 {
     uint32_t n = 0;
@@ -59,7 +58,7 @@ static uint32_t n_in_a_row(const struct wharf_gpu_backend *backend, uint32_t mos
     return n;
 }
 
-/* Whether an index can be given to nothing though its place has an item. */
+/* Whether an index can be skipped although its place has an item. */
 static bool can_pass(const struct wharf_gpu_backend *backend, uint32_t index)
 {
     uint32_t first = wharf_gpu_item_at(backend, index)->piece->first;
@@ -68,10 +67,10 @@ static bool can_pass(const struct wharf_gpu_backend *backend, uint32_t index)
                                first + ((index - first) & (WHARF_GPU_N_ENTRIES - 1)));
 }
 
-/* Passes by n free places and the next one, which has an item.  Whether it could. */
+/* Skips n free places and the next one, which has an item.  Returns whether that was possible. */
 static bool pass_by(struct wharf_gpu_backend *backend, uint32_t n)
 {
-    /* Where a whole round of that has led to nothing, it waits until some place is free again. */
+    /* After a whole round without success, waits until a place is free. */
     if (backend->flight.n_passed > WHARF_GPU_N_ENTRIES ||
         n >= wharf_work_room(&backend->submitter) ||
         !can_pass(backend, backend->submitter.tail + n))
@@ -82,8 +81,8 @@ static bool pass_by(struct wharf_gpu_backend *backend, uint32_t n)
     return true;
 }
 
-/* Free places in a row, `most` at most.  Where there are not `least`, others are passed by, some at
- * a time, up to where there are. */
+/* Finds at least `least` and at most `most` consecutive free places.  Skips others, a bounded
+ * number at a time. */
 static uint32_t find_places(struct wharf_gpu_backend *backend, uint32_t least, uint32_t most)
 {
     uint32_t before = backend->submitter.tail;
@@ -97,8 +96,8 @@ static uint32_t find_places(struct wharf_gpu_backend *backend, uint32_t least, u
     }
 }
 
-/* The same for chunks of a new piece, but only as many as there are gpu_pieces to keep all chunks
- * that the worker has one by one, should it end, beside what earlier ones have left. */
+/* The number of chunks that a new piece may have.  If the worker ends, each of its chunks needs a
+ * gpu_piece of its own, so chunks on the worker never exceed the free gpu_pieces. */
 static uint32_t n_to_keep(const struct wharf_gpu_backend *backend)
 {
     uint32_t n_kept =
@@ -123,8 +122,7 @@ bool wharf_gpu_items_find_place(struct wharf_gpu_backend *backend)
     return find_places(backend, 1, 1) > 0;
 }
 
-/* ---- to the worker
- * ---------------------------------------------------------------------------------- */
+/* ---- to the worker --------------------------------------------------------------------------- */
 
 uint64_t wharf_gpu_device_address(const struct wharf_gpu_backend *backend,
                                   const struct wharf_region *region, uint64_t offset)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_retry.c: chunks that are cut out of their pieces: those with a source or destination in a
- * client's own GPU memory, when their worker ended, and those that nothing but the GPU is to run,
- * when they were taken back (gpu_large.c).
+ * gpu_retry.c: retries chunks that only a GPU can run: those in a client's own GPU memory after
+ * their worker ended, and those of sessions that want only the GPU after they were withdrawn
+ * (gpu_large.c).
  *
- * The CPU cannot take them over.  So they are cut out of their pieces, one by one, and wait for the
- * next worker, and for that to have the memory.  Those of tenants that are suspects then run alone;
- * the one that a worker ended with, while it ran alone, is not tried again.
+ * The CPU cannot take these chunks over.  Each one is cut out of its piece and waits until the next
+ * worker has registered its memory.  Chunks of suspects then run alone.  A chunk that ran alone
+ * when its worker ended is not retried.
  */
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
@@ -20,12 +20,12 @@
 #include "daemon/placement/place_cost.h"
 #include "proto/wharf_job.h"
 
-/* Chunks that are looked at under one hold of the core lock. */
+/* Chunks that are visited under one hold of the core lock. */
 #define MOST_LOOKS 64
 
 /* ---- cutting pieces ------------------------------------------------------------------------ */
 
-/* One of the piece's chunks as a piece of its own, with its part of what the piece was charged. */
+/* Makes one of the piece's chunks a piece of its own, with its share of the piece's charge. */
 static struct wharf_piece cut_out(const struct wharf_gpu_piece *gpu_piece, uint32_t at)
 {
     const struct wharf_piece *whole = &gpu_piece->piece;
@@ -67,7 +67,7 @@ void wharf_gpu_retry_keep(struct wharf_gpu_backend *backend, struct wharf_gpu_pi
     backend->flight.n_without_places++;
 }
 
-/* What nothing but the GPU is to run has places there where it holds nobody up. */
+/* Queues chunks that only the GPU may run for the large places, where they delay no other job. */
 static void keep_for_large(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept,
                            bool is_faulting)
 {
@@ -75,7 +75,8 @@ static void keep_for_large(struct wharf_gpu_backend *backend, struct wharf_gpu_p
     wharf_gpu_large_await(backend, kept);
 }
 
-/* What was taken back for taking too long has none, though the worker called it cancelled. */
+/* Whether a chunk has a result.  One that was withdrawn for its time has none, although the worker
+ * reported it as cancelled. */
 static bool has_result(const struct wharf_gpu_piece *whole, const struct wharf_gpu_item *item)
 {
     return item->is_done && !wharf_gpu_piece_has_parts(whole) &&
@@ -90,9 +91,9 @@ static void cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_p
     struct wharf_job *job = whole.piece.job;
     uint32_t n_chunks = whole.piece.n_chunks;
 
-    /* Its places are others' from now on: a cancel of its job is not to be passed on to them. */
+    /* Its places go to other items now, which a cancel of its job must not reach. */
     gpu_piece->n_left = 0;
-    /* Now there is a free one for each chunk: not more was handed over (n_free_places). */
+    /* There is a free gpu_piece for each chunk, since no more were handed over (n_free_places). */
     wharf_list_remove(&gpu_piece->link);
     wharf_list_append(&backend->free_pieces, &gpu_piece->link);
     job->n_pieces += n_chunks - 1;
@@ -128,7 +129,7 @@ void wharf_gpu_retry_cut_recalled(struct wharf_gpu_backend *backend,
 
 /* ---- trying again -------------------------------------------------------------------------- */
 
-/* What has become of a chunk without being tried again; OK: nothing yet. */
+/* The result of a chunk that is not retried; OK: it is to be retried. */
 static uint32_t result_of(const struct wharf_gpu_backend *backend,
                           const struct wharf_gpu_piece *gpu_piece, uint64_t now_ns)
 {
@@ -145,7 +146,7 @@ static uint32_t result_of(const struct wharf_gpu_backend *backend,
     return WHARF_OK;
 }
 
-/* Whether it can be handed over; if not, whether all others have to wait for that. */
+/* Whether the chunk can be handed over; if not, whether all others must wait for it. */
 static bool can_try(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *gpu_piece,
                     bool *ret_others_wait)
 {
@@ -176,7 +177,7 @@ static void try_again(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     backend->is_alone = piece.job->session->tenant->gpu_trust.n_alone > 0;
 }
 
-/* Whether no warp of the usual kernel has room for it. */
+/* Whether it is too large for a warp of the main kernel. */
 static bool is_large(const struct wharf_gpu_backend *backend,
                      const struct wharf_gpu_piece *gpu_piece)
 {
@@ -186,7 +187,7 @@ static bool is_large(const struct wharf_gpu_backend *backend,
     return chunk.in_nbytes > most || chunk.out_avail > most;
 }
 
-/* Those are tried again where large chunks are. */
+/* Queues a chunk to be retried in a place for large chunks. */
 static void await_place(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
     wharf_list_remove(&gpu_piece->link);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_self_test.c: a worker that has just got ready decodes samples of every codec, before clients'
- * jobs are given to it.  What comes out must be right, to the byte; and how long it takes is what
- * placement begins with.
+ * gpu_self_test.c: a new worker decodes samples of every codec before it gets clients' jobs.  Every
+ * byte of output must be right.  The measured times are the initial estimates of placement.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,20 +18,20 @@
 #include "encoders/decode_job.h"
 #include "proto/wharf_job.h"
 
-/* As chunks often are; and for what plays a GPU some thousand times slower, less. */
+/* The usual size of chunks; less for a simulated GPU, which is some thousand times slower. */
 #define SAMPLE_NBYTES ((size_t)16384)
 #define SIMT_SAMPLE_NBYTES ((size_t)1024)
 /* Room for a sample's source, which may be a little larger than what it decodes to. */
 #define ROOM_NBYTES (2 * SAMPLE_NBYTES)
-/* Samples are timed on the CPU too: the quickest of these runs, of those that take long enough. */
+/* Samples are also timed on the CPU: the fastest of so many runs, if it is long enough to tell. */
 #define N_CPU_RUNS 5
 #define LEAST_TIMED_NBYTES 4096u
-/* Items of no size, one after the other: the quickest tells the latency. */
+/* Empty items, one after the other: the fastest one gives the latency. */
 #define N_ROUND_TRIPS 16
 /* Parameters that are tried for codecs that have some. */
 #define MOST_PARAMETERS 256u
 
-/* Where things are in the memory of the samples. */
+/* The layout of the samples' memory. */
 static size_t plain_at(void)
 {
     return 0;
@@ -78,7 +77,7 @@ static uint32_t first_parameter(const struct wharf_codec_ops *ops)
     return parameter;
 }
 
-/* Returns 0, or -errno where this data is not for this codec. */
+/* Returns 0, or -errno if the codec cannot encode this data. */
 static int pack(struct wharf_gpu_sample *sample, uint32_t codec, uint8_t *memory, size_t nbytes)
 {
     const struct wharf_codec_ops *ops = wharf_codec_find(codec)->ops;
@@ -105,7 +104,7 @@ static int pack(struct wharf_gpu_sample *sample, uint32_t codec, uint8_t *memory
     return 0;
 }
 
-/* What a processor takes for a sample; 0 where it is too small to tell. */
+/* The time that one processor needs for a sample; 0: too short to measure. */
 static uint32_t time_on_cpu(const struct wharf_gpu_sample *sample, uint32_t codec, uint8_t *memory)
 {
     const struct wharf_decode_job job = {

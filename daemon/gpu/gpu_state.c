@@ -15,7 +15,7 @@
 #include "daemon/gpu/worker_link.h"
 #include "daemon/placement/place.h"
 
-/* Who asks for this engine from now on is refused, if there will be none. */
+/* Tells placement whether this engine exists: if not, sessions that ask for it are refused. */
 static void tell_place(struct wharf_gpu_backend *backend)
 {
     struct wharf_core *core = backend->core;

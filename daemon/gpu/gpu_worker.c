@@ -26,18 +26,16 @@
 #include "kernels/epoch.h"
 #include "proto/wharf_job.h"
 
-/* A worker that ended is followed by another one at once, then after twice as long each time,
- * unless it did well for a while. */
+/* The first worker to end is replaced at once.  Later delays double each time, and start over after
+ * a worker that ran well for a while. */
 #define LEAST_BACKOFF_NS (20 * (uint64_t)WHARF_NS_PER_MS)
 #define MOST_BACKOFF_NS (10 * (uint64_t)WHARF_NS_PER_S)
 #define DOES_WELL_NS (10 * (uint64_t)WHARF_NS_PER_S)
-/* Workers running that do not get ready: what can only be done by one is not waited for any more.
- */
+/* After so many workers in a row that did not become ready, jobs that need one stop waiting. */
 #define MOST_FAILURES 3
-/* Messages that are taken before anything else is looked at: a worker out of its mind may never
- * stop sending. */
+/* Messages that are read in one turn: a faulty worker may never stop sending. */
 #define MOST_MESSAGES 256
-/* How long one that was asked to end may take before it is killed. */
+/* How long a worker may take to end on request before it is killed. */
 #define STOP_NS (500 * (uint64_t)WHARF_NS_PER_MS)
 
 /* ---- beginning ----------------------------------------------------------------------------- */
@@ -66,8 +64,8 @@ static int set_up(struct wharf_gpu_backend *backend)
     return wharf_worker_link_send(&backend->link, &message, backend->queue.fd);
 }
 
-/* A worker has ended, or could not even be started; which says something of the GPU, unless
- * somebody has killed it.  Under the lock. */
+/* Counts a worker that ended or did not start.  That counts against the GPU unless somebody killed
+ * the worker.  Under the lock. */
 static void count_end(struct wharf_gpu_backend *backend, bool was_its_own)
 {
     backend->view->n_ended++;
@@ -91,13 +89,13 @@ static void retry_later(struct wharf_gpu_backend *backend, uint64_t now_ns)
                   backend->name, (unsigned)(MOST_BACKOFF_NS / WHARF_NS_PER_S));
 }
 
-/* There was no GPU from the start: neither is there one in a moment. */
+/* Whether there is no GPU at all, so that starting another worker is pointless. */
 static bool is_hopeless(const struct wharf_gpu_backend *backend, int status)
 {
     return status == WHARF_WORKER_EXIT_NO_DEVICE && !backend->life.is_known;
 }
 
-/* One that fails again and again, of a GPU that somebody else has, say, would fill the log. */
+/* Repeated failures, for example of a GPU in exclusive use, are logged at a lower level. */
 static enum wharf_log_level loudness(const struct wharf_gpu_backend *backend, int status)
 {
     if (is_hopeless(backend, status))
@@ -134,7 +132,7 @@ static void start(struct wharf_gpu_backend *backend, uint64_t now_ns)
     wharf_gpu_set_state(backend, WHARF_GPU_STARTING, now_ns);
 }
 
-/* The GPU that is this one by another name, or NULL.  Under the lock. */
+/* The view of the same GPU under another name, or NULL.  Under the lock. */
 static const struct wharf_gpu_view *find_double(const struct wharf_gpu_backend *backend)
 {
     const struct wharf_core *core = backend->core;
@@ -145,7 +143,8 @@ static const struct wharf_gpu_view *find_double(const struct wharf_gpu_backend *
     return NULL;
 }
 
-/* Two names of one GPU were two workers for it, with half of its time each.  Whether it is such. */
+/* Whether another name denotes the same GPU: it would get two workers, each with half of its time.
+ */
 static bool is_double(struct wharf_gpu_backend *backend, uint32_t place)
 {
     char why[2 * WHARF_GPU_NAME_NBYTES + 64];
@@ -205,14 +204,14 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
         wharf_gpu_worker_kill(backend, strerrordesc_np(-r));
 }
 
-/* What samples took there is where tenants that come later begin; and those of before this GPU had
- * a worker, and before any had one. */
+/* Makes the samples' times the initial estimates of new tenants, and of existing ones that have
+ * none for this GPU. */
 static void begin_estimates(const struct wharf_gpu_backend *backend)
 {
     struct wharf_core *core = backend->core;
     struct wharf_tenants *tenants = &core->tenants;
     const struct wharf_gpu_proof *proof = &backend->proof;
-    /* The first one's: others measured the processors while these started more workers. */
+    /* CPU times are those of the first worker: during later ones the CPUs started more workers. */
     bool is_first = !core->fleet.gpu_was_up;
 
     memcpy(tenants->gpus[backend->gpu].ns_per_kib, proof->ns_per_kib, sizeof(proof->ns_per_kib));
@@ -343,7 +342,7 @@ static void take_messages(struct wharf_gpu_backend *backend, uint64_t now_ns)
     }
     if (r >= 0)
         return;
-    /* It is about to be gone; until then it may go on writing. */
+    /* It is about to end; until then it may continue to write. */
     backend->link.socket = wharf_close_fd(backend->link.socket);
     if (r == -EPROTO)
         wharf_gpu_worker_kill(backend, "it sent a packet that is no message");
@@ -356,7 +355,7 @@ static bool has_worker(const struct wharf_gpu_backend *backend)
     return backend->state != WHARF_GPU_WAITING && backend->state != WHARF_GPU_ABSENT;
 }
 
-/* What has closed its socket and does not end is ended. */
+/* Kills a worker that closed its socket and does not end in time. */
 static uint64_t see_to_timeouts(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     uint64_t timeout_ns = backend->config.gpu_start_timeout_ns;
@@ -375,7 +374,7 @@ static uint64_t see_to_timeouts(struct wharf_gpu_backend *backend, uint64_t now_
     return WHARF_NEVER;
 }
 
-/* Looks at what became of the sample that is under way, as often as it is called. */
+/* Polls the current sample of the self-test and submits the next one. */
 static void prove(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     int r = wharf_gpu_self_test_step(backend);

@@ -49,7 +49,7 @@ bool wharf_gpus_have_device_node(void)
     return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
 }
 
-/* nvidia0 and so on, of which a container has those that it was given. */
+/* Counts nvidia0 and so on; a container sees only the devices that it was given. */
 static uint32_t count_device_nodes(void)
 {
     DIR *folder = opendir("/dev");
@@ -67,7 +67,7 @@ static uint32_t count_device_nodes(void)
     return n < WHARF_MAX_GPUS ? n : WHARF_MAX_GPUS;
 }
 
-/* That there should be, by what is known without a worker. */
+/* The number of GPUs to expect, by what is known without a worker. */
 static uint32_t count_gpus(const struct wharf_config *config, const struct wharf_gpu_list *list)
 {
     if (config->gpu_engine == WHARF_GPU_NONE)
@@ -79,18 +79,17 @@ static uint32_t count_gpus(const struct wharf_config *config, const struct wharf
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
-/* A worker that somebody kills says nothing about the GPU, and another one follows it.  But if so
- * many are killed before the first one is ready, by a limit of memory for example, starting fails.
- */
+/* A killed worker says nothing about the GPU, and another one replaces it.  But after so many that
+ * were killed before the first one was ready, for example by a memory limit, starting fails. */
 #define MOST_KILLS 10
 
-/* None has been ready yet, and none is waited for. */
+/* Whether no worker has been ready and none is expected to become ready. */
 static bool has_failed(const struct wharf_gpu_view *view)
 {
     return view->n_ups == 0 && (view->n_own_ends > 0 || view->n_ended >= MOST_KILLS);
 }
 
-/* Whether it is known that enough of them are ready, or that there will not be. */
+/* Whether the outcome is decided: enough GPUs are ready, or not enough can become ready. */
 static bool is_decided(const struct wharf_core *core, bool needs_all, bool *ret_good)
 {
     uint32_t n_ready = 0, n_failed = 0;
@@ -105,7 +104,7 @@ static bool is_decided(const struct wharf_core *core, bool needs_all, bool *ret_
                      : n_ready > 0 || n_failed == core->fleet.n_gpus;
 }
 
-/* An engine that was asked for by name has to be there before anybody is served. */
+/* Waits for an engine that the configuration names, before any client is served. */
 static int wait_until_up(struct wharf_core *core, bool needs_all)
 {
     bool is_good;
@@ -117,7 +116,7 @@ static int wait_until_up(struct wharf_core *core, bool needs_all)
     return is_good ? 0 : -ENODEV;
 }
 
-/* There are so many GPUs: starts the others, once. */
+/* The first worker has reported the number of GPUs: starts backends for the others, once. */
 static void add_others(struct wharf_core *core, const struct wharf_config *config,
                        const char *program, uint32_t n_gpus)
 {
@@ -142,7 +141,7 @@ int wharf_gpus_start(struct wharf_core *core, const struct wharf_config *config)
     struct wharf_gpu_list list;
     char program[PATH_MAX];
 
-    /* What a configuration has was looked at when it was read. */
+    /* The configuration was checked when it was read. */
     if (wharf_gpu_list_parse(config->gpu_device, &list))
         return -EINVAL;
     wharf_core_enter(core);

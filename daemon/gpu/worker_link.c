@@ -43,7 +43,7 @@ static int spawn(const char *program, const char *gpu, int socket, int promise_f
     return -r;
 }
 
-/* A copy whose number is none that the worker's descriptors get. */
+/* Duplicates a descriptor to a number that none of the worker's descriptors gets. */
 static int copy_above(int fd)
 {
     return fcntl(fd, F_DUPFD_CLOEXEC, WHARF_WORKER_PROMISE_FD + 1);

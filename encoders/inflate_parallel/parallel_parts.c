@@ -141,8 +141,7 @@ void wharf_parallel_queue(struct wharf_parallel_inflate *stream, struct wharf_ch
     pthread_cond_broadcast(&stream->has_work);
 }
 
-/* ---- parts
- * --------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 void wharf_parallel_free_parts(struct wharf_parallel_inflate *stream)
 {

@@ -20,9 +20,7 @@ static void run_task(struct wharf_parallel_inflate *stream)
     pthread_cond_signal(&stream->has_output);
 }
 
-/* ---- source
- * --------------------------------------------------------------------------------------
- */
+/* ---- source ---------------------------------------------------------------------------------- */
 
 static bool can_read(const struct wharf_parallel_inflate *stream)
 {
