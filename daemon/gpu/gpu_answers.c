@@ -145,8 +145,7 @@ static uint64_t step_ns(const struct wharf_list *told)
     return hold ? (hold->memory->nbytes >> 20) * (GIB_NS >> 10) : 0;
 }
 
-/* Before a release, the worker finishes what it decodes and starts nothing new: the time for that.
- */
+/* The time in which the worker finishes what it decodes: it does so before a release. */
 static uint64_t piece_ns(struct wharf_gpu_backend *backend)
 {
     const struct wharf_gpu_piece *oldest =

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_blame.c: finds the tenant whose jobs or memory harmed a worker, and applies the consequences.
- */
+/* gpu_blame.c: finds tenants whose jobs or memory harmed a worker, and applies the consequences. */
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/base/log.h"

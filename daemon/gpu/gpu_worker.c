@@ -143,8 +143,7 @@ static const struct wharf_gpu_view *find_double(const struct wharf_gpu_backend *
     return NULL;
 }
 
-/* Whether another name denotes the same GPU: it would get two workers, each with half of its time.
- */
+/* Whether the GPU has a backend under another name.  Two workers would each get half its time. */
 static bool is_double(struct wharf_gpu_backend *backend, uint32_t place)
 {
     char why[2 * WHARF_GPU_NAME_NBYTES + 64];

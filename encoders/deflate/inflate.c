@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inflate.c: the core: block after block, unit after unit, with the exact loop that alone judges.
+ * inflate.c: the core of the inflater (RFC 1951), and the exact loop, which alone reports errors.
  *
- * wharf_inflate_loop (inflate_loop.h) decodes as far as it can without looking at ends: it stops
- * in front of whatever is odd or near an end.  run_exact goes on from there, one unit a turn,
- * and looks at everything.  INVARIANT: bit_pos and out_next stand at the first unit that is not
- * decoded yet; a unit is taken as a whole or not at all.  So a decode can end anywhere and go on
- * with more source or room.
+ * wharf_inflate_loop (inflate_loop.h) decodes without bounds checks while source and output have
+ * room to spare, and stops before anything unusual.  run_exact continues there, one unit a turn,
+ * with all checks.
+ *
+ * INVARIANT: bit_pos and out_next are at the first unit that is not decoded yet; a unit is decoded
+ * as a whole or not at all.  So a decode can stop anywhere and continue with more source or room.
  */
 #include "encoders/deflate/inflate.h"
 

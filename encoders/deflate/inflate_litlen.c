@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first litlen table is made for one bit, doubled for each further one, and each time gets
- * the entries of just that width: code words first, then whatever has that width together.  A
- * wider one overwrites the narrower ones that it begins with.  So every entry is written once,
- * and the work is in the number of things that there are, not in the size of the table.
+ * inflate_litlen.c: fills the first litlen table, whose entries may hold several symbols.
+ *
+ * Idea: the table starts with a width of one bit and is doubled for each further bit.  After each
+ * doubling, the entries of exactly that width are added: single code words first, then combinations
+ * of symbols with that total width.  An entry overwrites the narrower one that is its prefix.  The
+ * work is thus proportional to the number of distinct entries, not to the table's size.
  */
 #include "encoders/deflate/inflate_litlen.h"
 
@@ -20,17 +22,17 @@ struct filler {
     const struct wharf_code *litlen;
     const struct wharf_code *distance;
 
-    /* Of the litlen words of each width: literals come first; then, but for the end of the block,
-     * lengths. */
+    /* The litlen words of each width: first literals, then, except for the end of block, lengths.
+     */
     unsigned n_literals[WIDTH + 1];
     unsigned n_lengths[WIDTH + 1];
 
-    /* Lengths with their extra bits, by the width of both together; `lengths` are less 3. */
+    /* Lengths with their extra bits, by total width; `lengths` are minus 3. */
     unsigned first_length[WIDTH + 2];
     uint16_t length_words[N_LENGTHS];
     uint8_t lengths[N_LENGTHS];
 
-    /* Matches in the table, by width.  No one begins another, so there are at most 2^WIDTH. */
+    /* Matches in the table, by width.  None is a prefix of another: at most 2^WIDTH. */
     unsigned first_match[WIDTH + 2];
     uint16_t match_words[1 << WIDTH];
 };
@@ -63,10 +65,9 @@ static void count_kinds(struct filler *filler)
 /* ---- what pays ----------------------------------------------------------------------------- */
 
 /*
- * Measured on an EPYC of the fourth generation, in cycles: a step that takes a literal with what
- * follows it saves 14 (most of it a wrong guess about what comes next), one that takes a length
- * with its distance saves 3; an entry costs 8, and finding out what pays 500.  A symbol has 12 bits
- * or so.
+ * Measured on an EPYC of the fourth generation, in cycles: a step that takes a literal together
+ * with the next symbol saves 14, mostly a branch misprediction; one that takes a length with its
+ * distance saves 3.  An entry costs 8, and the decision 500.  A symbol has about 12 bits.
  */
 enum {
     GAIN_OF_PAIR = 14,
@@ -74,12 +75,12 @@ enum {
     COST_OF_ENTRY = 8,
     COST_OF_PLAN = 500,
     NBITS_OF_SYMBOL = 12,
-    /* Shorter blocks are not worth the look: 400 symbols. */
+    /* For shorter blocks, of 400 symbols, the decision does not pay. */
     MIN_NBITS = 400 * NBITS_OF_SYMBOL,
 };
 
-/* How often a step takes such a thing (in 2^WIDTH steps, if the code fits the data), and how many
- * entries of it there are. */
+/* How often a step takes such an entry, in 2^WIDTH steps if the code fits the data; and how many
+ * such entries exist. */
 struct weight {
     uint64_t steps;
     uint64_t entries;
@@ -157,8 +158,9 @@ static unsigned make_plan(const struct filler *filler, uint64_t expected_nbits)
     weigh(filler, &weights);
     if (pays(&weights.pairs, GAIN_OF_PAIR, n_symbols))
         plan |= WHARF_LITLEN_PAIRS;
-    /* Steps that end in a length, and those of them that still have to look up a distance: where
-     * these are a fifth and more, it is better that all do, than to guess each time. */
+    /* Steps that end in a length, and those that must still look up a distance.  If these are a
+     * fifth or more, it is better that all look it up: the branch would be mispredicted too often.
+     */
     uint64_t all = weights.lengths.steps;
     uint64_t alone = weights.lengths.steps - weights.matches.steps;
     if (plan & WHARF_LITLEN_PAIRS) {
@@ -182,7 +184,7 @@ static void add_words(struct filler *filler, unsigned nbits)
             wharf_inflate_entry(wharf_inflate_litlen_templates[code->symbols[i]], nbits);
 }
 
-/* Puts all literals of `nbits` before `entry`, which stands behind them in the table. */
+/* Combines all literals of `nbits` with `entry`, which follows them. */
 static void add_behind_literals(const struct filler *filler, unsigned nbits, uint32_t *table,
                                 uint32_t entry)
 {
@@ -195,7 +197,7 @@ static void add_behind_literals(const struct filler *filler, unsigned nbits, uin
         table[words[i]] = entry | (uint32_t)symbols[i] << 16;
 }
 
-/* Pairs of a literal of a bits with something of b bits. */
+/* Adds pairs of a literal of a bits and a symbol of b bits. */
 static void add_pairs(struct filler *filler, unsigned a, unsigned b)
 {
     const struct wharf_code *code = filler->litlen;
@@ -212,7 +214,7 @@ static void add_pairs(struct filler *filler, unsigned a, unsigned b)
     }
 }
 
-/* Lengths of one symbol, of a bits, with all that its extra bits can say. */
+/* Lists the lengths of one symbol, of a bits, with all values of its extra bits. */
 static unsigned list_length(struct filler *filler, unsigned n, unsigned i, unsigned a)
 {
     uint32_t entry = wharf_inflate_litlen_templates[filler->litlen->symbols[i]];
@@ -261,7 +263,7 @@ static unsigned add_matches(struct filler *filler, unsigned n, unsigned a, unsig
     return n;
 }
 
-/* Literals of a bits before matches of b bits. */
+/* Adds combinations of a literal of a bits and a match of b bits. */
 static void add_literals_before_matches(struct filler *filler, unsigned a, unsigned b)
 {
     for (unsigned i = filler->first_match[b]; i < filler->first_match[b + 1]; i++) {
@@ -271,7 +273,7 @@ static void add_literals_before_matches(struct filler *filler, unsigned a, unsig
     }
 }
 
-/* All that is nbits wide. */
+/* Adds all entries that are nbits wide. */
 static void add_entries(struct filler *filler, unsigned plan, unsigned nbits)
 {
     add_words(filler, nbits);

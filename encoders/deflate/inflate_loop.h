@@ -3,9 +3,9 @@
  * inflate_loop.h: the fast loop of the CPU inflater and its forms.  Internal to encoders/.
  *
  * The fast loop decodes literals and matches of a fixed or dynamic block while source and output
- * both have room to spare, and stops between two units as soon as one of them has not, or as
- * anything else than a good literal or match comes.  It never says why: what stopped it is the
- * careful loop's to judge.  So it may stop at any time, and all forms give the same result.
+ * both have room to spare.  It stops between two units when one of them runs short, or before
+ * anything but a good literal or match.  It never says why: the exact loop (inflate.c) finds that
+ * out.  So it may stop at any time, and all forms give the same result.
  */
 #ifndef WHARF_ENCODERS_DEFLATE_INFLATE_LOOP_H
 #define WHARF_ENCODERS_DEFLATE_INFLATE_LOOP_H
@@ -25,8 +25,8 @@ typedef void wharf_inflate_loop_fn(struct wharf_inflate *inflate);
 WHARF_INFLATE_LOOP_LIST(X)
 #undef X
 
-/* Runs, for the width of the output's units, the best form for this machine, or the one that was
- * forced. */
+/* Runs the best form for this machine, or the one that was forced, for the width of the output's
+ * units. */
 void wharf_inflate_loop(struct wharf_inflate *inflate);
 
 /*

@@ -5,10 +5,10 @@
  * word, where only the lowest 8 bits of n count and are at most 63.  A form for units of 16 bits
  * (inflate.h) defines WIDE besides.
  *
- * What limits the loop is how soon the next entry is known.  So each turn first takes an entry's
- * bits, starts both look-ups that may follow (another litlen entry, and a distance), and only then
- * looks at what the entry is: when the processor guessed wrong there, the look-ups are under way
- * all the same.
+ * The latency until the next entry is known limits the loop.  So each turn first consumes an
+ * entry's bits, then starts both look-ups that may follow, of a litlen entry and of a distance, and
+ * only then branches on the entry's kind.  After a misprediction the look-ups are already under
+ * way.
  *
  * `bits` are the next bits of the source, the lowest first; nbits of them (in the lowest 6 bits of
  * the variable; the rest is whatever entries had there) come before in_next.  Those above are the
@@ -27,7 +27,7 @@
 
 #ifdef WIDE
 #define UNIT uint16_t
-/* Two literals as they stand in the output. */
+/* Two literals as the output stores them. */
 #define LITERALS_TYPE uint32_t
 #define LITERALS_OF(entry) (((entry) >> 16 & 0xff) | ((entry) >> 24) << 16)
 #define COPY_MATCH wharf_copy_match_wide

@@ -2,10 +2,10 @@
 /*
  * inflate_stream.c: streams of any length through two buffers.
  *
- * Input is moved to its buffer's front when more is asked for.  Output is decoded behind the last
- * 32 KiB, which matches refer to; when the buffer is full these move to its front.  Between
- * Deflate data stand headers and trailers; a state says which of them comes next, and each step
- * takes one whole or waits for more.
+ * Input moves to its buffer's front when the decoder needs more.  Output is decoded behind the last
+ * 32 KiB, to which matches refer; when the buffer is full, these move to its front.  A state says
+ * what comes next: a header, Deflate data or a trailer.  A step takes a header or trailer as a
+ * whole, or waits for more input.
  */
 #include "encoders/deflate/inflate_stream.h"
 

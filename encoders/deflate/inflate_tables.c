@@ -2,10 +2,10 @@
 /*
  * inflate_tables.c: decoding tables from code lengths.
  *
- * A table of 2^n entries is filled by doubling: the words of n bits or fewer are entered by their
- * length, and what is there is copied once for each further bit.  Longer words go to second tables
- * behind the first.  inflate_litlen.c fills the first table of literals and lengths, whose entries
- * hold several symbols.
+ * A table of 2^n entries is filled by doubling: code words are entered in the order of their
+ * lengths, and the table so far is copied once for each further bit.  Words longer than n bits go
+ * to second tables behind the first.  inflate_litlen.c fills the first table of literals and
+ * lengths, whose entries may hold several symbols.
  */
 #include "encoders/deflate/inflate_tables.h"
 
@@ -15,8 +15,8 @@
 #include "encoders/deflate/inflate_litlen.h"
 #include "proto/wharf_result.h"
 
-/* The width of the second table that begins with a word of nbits, of which `left` are still to
- * come: wide enough that the words to come fill it. */
+/* The width of the second table that begins with a word of nbits: the least that its words, the
+ * next ones in canonical order, fill. */
 static unsigned subtable_width(const struct wharf_code *code, unsigned table_nbits, unsigned nbits,
                                unsigned left)
 {

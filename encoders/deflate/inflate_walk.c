@@ -2,8 +2,8 @@
 /*
  * inflate_walk.c: the rules of deflate_format.h, one bit at a time.
  *
- * Written to be compared with RFC 1951 line by line, and to share nothing with the decoder that it
- * judges.  Codes are read by counting: words of one length are consecutive numbers.
+ * Written to be compared with RFC 1951 line by line.  It shares nothing with the decoder that it
+ * checks.  Codes are read by counting: the words of one length are consecutive numbers.
  */
 #include "encoders/deflate/inflate_walk.h"
 
@@ -13,7 +13,7 @@
 #include "encoders/decode_poll.h"
 #include "encoders/deflate/deflate_format.h"
 
-/* When it is time to ask whether to go on: a header of 80 bits takes this plain code some 10 us. */
+/* How often to poll whether to stop: this plain code needs about 10 us for a header of 80 bits. */
 #define POLL_NBITS ((uint64_t)WHARF_POLL_IN_NBYTES)
 
 /* A reader of single bits.  Once it has been asked for one past the end, `cut_off` stays. */

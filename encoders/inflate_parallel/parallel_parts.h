@@ -2,9 +2,9 @@
 /*
  * parallel_parts.h: what the threads of a parallel decode share.  Internal to this folder.
  *
- * One lock is for everything here, but for what a decoder points to while a thread runs it, a
- * part's source once it is complete (nobody writes it any more), and a chunk's bytes.  Who runs the
- * proven decoder has `proven_busy`; who runs a part's decoder or searches has `has_thread`.
+ * One lock guards everything here except the memory of a decoder while a thread runs it, a part's
+ * source once it is complete and thus constant, and a chunk's bytes.  The thread that runs the
+ * proven decoder has set `proven_busy`; one that searches or decodes a part has set `has_thread`.
  */
 #ifndef WHARF_ENCODERS_INFLATE_PARALLEL_PARALLEL_PARTS_H
 #define WHARF_ENCODERS_INFLATE_PARALLEL_PARALLEL_PARTS_H
@@ -20,25 +20,25 @@
 #include "encoders/inflate_parallel/parallel_source.h"
 
 enum {
-    /* The end of the part before, in front of each part's own bytes: a unit, a header or a trailer
-     * that begins in one part is decoded in the next one. */
+    /* A copy of the previous part's end, in front of each part's own bytes.  A unit, header or
+     * trailer that spans two parts is decoded in the second one. */
     WHARF_PART_HEAD_NBYTES = 1 << 10,
     WHARF_PART_MIN_NBYTES = 128 << 10,
     WHARF_PART_MAX_NBYTES = 256 << 10,
     WHARF_CHUNK_NBYTES = 256 << 10,
     WHARF_CHUNK_N_RUNS = 64,
-    /* Where points are wanted, output between two of the proven decoder's. */
+    /* The proven decoder's output between two points, if points are wanted. */
     WHARF_POINT_NBYTES = 48 << 10,
-    /* Chunks of the proven decoder that the consumer has not taken yet. */
+    /* The most chunks of the proven decoder that wait for the consumer. */
     WHARF_CHUNKS_MAX_QUEUED = 12,
-    /* What a guess may put out, times the largest part. */
+    /* The most output of a guess, as a multiple of the largest part. */
     WHARF_GUESS_MAX_RATIO = 16,
-    /* After so many stretches in a row that ended in stored blocks nothing is guessed: to copy
-     * takes a tenth of the time that a search for the next block does. */
+    /* After so many consecutive stretches that ended in stored blocks, no part is guessed: copying
+     * takes a tenth of the time that the search for the next block takes. */
     WHARF_MANY_STORED = 2,
 };
 
-/* What stands behind a run of output. */
+/* What follows a run of output. */
 enum wharf_run_end {
     WHARF_RUN_OPEN,    /* more of the same member */
     WHARF_RUN_TRAILER, /* a checksum, that of the member or stream */
@@ -58,7 +58,7 @@ struct wharf_run {
     uint8_t trailer_nbytes;
 };
 
-/* Output: the window, then bytes.  Of a guess with markers the chunk has no bytes of its own. */
+/* Output: the window, then bytes.  The chunk of a guess with markers has no bytes of its own. */
 struct wharf_chunk {
     struct wharf_chunk *next;
     struct wharf_chunk *next_task;
@@ -203,16 +203,16 @@ static inline uint64_t wharf_decoder_bit(const struct wharf_decoder *decoder)
     return wharf_part_base_bit(decoder->source) + decoder->inflate.bit_pos;
 }
 
-/* Goes over to a part, of which the position is no more than the head away. */
+/* Moves on to a part.  The decoder's position must lie within the part's head or its own bytes. */
 void wharf_decoder_enter(struct wharf_decoder *decoder, struct wharf_part *part);
 
 /* Gives the decoder a new chunk, with its last output as the window. */
 void wharf_decoder_begin_chunk(struct wharf_decoder *decoder, struct wharf_chunk *chunk);
 
-/* Keeps the window for the next chunk: this one is another's now. */
+/* Keeps the window for the next chunk: this chunk now belongs to another owner. */
 void wharf_decoder_leave_chunk(struct wharf_decoder *decoder);
 
-/* Makes a run of the output that none has.  Returns it; what stands behind is open. */
+/* Makes a run of the output that is in no run yet.  Returns it, with end WHARF_RUN_OPEN. */
 struct wharf_run *wharf_decoder_end_run(const struct wharf_parallel_inflate *stream,
                                         struct wharf_decoder *decoder);
 
@@ -222,11 +222,11 @@ void wharf_parallel_free_wide(struct wharf_parallel_inflate *stream, struct whar
 void wharf_parallel_free_chunk(struct wharf_parallel_inflate *stream, struct wharf_chunk *chunk);
 void wharf_parallel_queue(struct wharf_parallel_inflate *stream, struct wharf_chunk *chunk);
 
-/* With the lock held: gives back the slots of parts that nobody needs. */
+/* With the lock held: frees the slots of parts that are no longer needed. */
 void wharf_parallel_free_parts(struct wharf_parallel_inflate *stream);
 
-/* With the lock held, and again when they return: run the proven decoder until it has to wait or
- * another thread has it; guess in a part. */
+/* Called and returning with the lock held: run the proven decoder until it must wait or another
+ * thread has it; guess in a part. */
 bool wharf_parallel_can_prove(const struct wharf_parallel_inflate *stream);
 void wharf_parallel_prove(struct wharf_parallel_inflate *stream);
 struct wharf_part *wharf_parallel_guessable(struct wharf_parallel_inflate *stream);
@@ -235,18 +235,19 @@ void wharf_parallel_guess(struct wharf_parallel_inflate *stream, struct wharf_pa
 /* With the lock held: drops a guess. */
 void wharf_parallel_drop(struct wharf_parallel_inflate *stream, struct wharf_part *part);
 
-/* With the lock held: makes the decoder of a guess that is right the proven one; the window is
- * in part->bytes. */
+/* With the lock held: makes the decoder of a right guess the proven one.  The window is in
+ * part->bytes. */
 void wharf_parallel_take_over(struct wharf_parallel_inflate *stream, struct wharf_part *part);
 
-/* The checksum of the format, of more bytes; without bytes, that of none. */
+/* Continues the format's checksum over more bytes; without bytes, its initial value. */
 uint32_t wharf_parallel_checksum(const struct wharf_parallel_inflate *stream, uint32_t checksum,
                                  const uint8_t *bytes, size_t nbytes);
 
 /* With the lock held: frees what a guess has put out. */
 void wharf_parallel_free_output(struct wharf_parallel_inflate *stream, struct wharf_part *part);
 
-/* How much wide output there is; ends it, the last 32 Ki units becoming the window of the chunk. */
+/* The number of units of wide output.  And: ends wide output; its last 32 Ki units become the
+ * chunk's window. */
 size_t wharf_part_n_wide(const struct wharf_part *part);
 void wharf_part_end_wide(struct wharf_part *part, struct wharf_chunk *chunk);
 

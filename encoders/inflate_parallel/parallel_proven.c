@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The proven decoder: goes through the format's steps, and meets guesses between two blocks. */
+/*
+ * The proven decoder: runs the format's steps (header, blocks, trailer), and meets guesses.
+ *
+ * It stops between two blocks at the next guess's first bit.  If its position equals that bit, it
+ * continues with the guess's decoder, which is proven by this.  If it has passed the bit, it drops
+ * the guess.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -97,7 +103,7 @@ static enum verdict read_data(struct wharf_parallel_inflate *stream, uint64_t st
     return GOES_ON;
 }
 
-/* What is in the trailer is the consumer's to judge, who has the checksum. */
+/* Reads the trailer.  The consumer verifies it, because it computes the checksum. */
 static enum verdict read_trailer(struct wharf_parallel_inflate *stream)
 {
     bool is_gzip = stream->format == WHARF_INFLATE_GZIP;
@@ -112,7 +118,7 @@ static enum verdict read_trailer(struct wharf_parallel_inflate *stream)
     run->trailer_nbytes = (uint8_t)(in_nbytes < wanted ? in_nbytes : wanted);
     memcpy(run->trailer, in, run->trailer_nbytes);
     stream->proven->inflate.bit_pos += 8 * (uint64_t)run->trailer_nbytes;
-    /* A short trailer is the end, whatever the consumer makes of it. */
+    /* A short trailer ends the stream; the consumer reports the error. */
     if (in_nbytes < wanted)
         stream->step = WHARF_PROVEN_END;
     else if (is_gzip)
@@ -152,13 +158,13 @@ static enum verdict take_step(struct wharf_parallel_inflate *stream, uint64_t st
     }
 }
 
-/* Whether the chunk has room for the runs of a step, which are at most two. */
+/* Whether the chunk has room for the runs of one step, at most two. */
 static bool has_runs(const struct wharf_decoder *decoder)
 {
     return decoder->chunk->n_runs + 2 < WHARF_CHUNK_N_RUNS;
 }
 
-/* Steps until one wants something, or guesses are to be looked at. */
+/* Runs steps until one needs input or a chunk, or a guess's position is reached. */
 static enum verdict run_steps(struct wharf_parallel_inflate *stream, uint64_t stop_bit)
 {
     struct wharf_decoder *decoder = stream->proven;
@@ -184,7 +190,7 @@ static bool is_between_blocks(const struct wharf_parallel_inflate *stream)
            !inflate->final_block;
 }
 
-/* The guess that the decoder has met, or NULL.  Those that it has passed are dropped. */
+/* Returns the guess that begins at the decoder's position, or NULL.  Drops those it has passed. */
 static struct wharf_part *meet(struct wharf_parallel_inflate *stream)
 {
     uint64_t bit_pos = wharf_decoder_bit(stream->proven);
@@ -197,7 +203,7 @@ static struct wharf_part *meet(struct wharf_parallel_inflate *stream)
         if (part->state == WHARF_PART_OVER)
             continue;
         if (!part->has_start) {
-            /* Where nothing begins yet, something may until the part is passed. */
+            /* A part without a guess may still get one until the decoder has passed it. */
             if (!part->is_complete || bit_pos < 8 * (part->offset + part->nbytes))
                 return NULL;
         } else if (bit_pos < part->start.first) {
@@ -212,7 +218,7 @@ static struct wharf_part *meet(struct wharf_parallel_inflate *stream)
     return NULL;
 }
 
-/* Behind less than a window's output, what a marker stands for may not be there. */
+/* Whether a whole window precedes: if not, a marker may stand for a byte that does not exist. */
 static bool has_window(const struct wharf_parallel_inflate *stream)
 {
     const struct wharf_inflate *inflate = &stream->proven->inflate;
@@ -237,7 +243,7 @@ static void queue_chunk(struct wharf_parallel_inflate *stream)
     wharf_parallel_queue(stream, chunk);
 }
 
-/* Goes on with the guess's decoder.  False if another thread does. */
+/* Continues with the guess's decoder.  False: another thread runs it and continues. */
 static bool go_over(struct wharf_parallel_inflate *stream, struct wharf_part *part)
 {
     memcpy(part->bytes.window, stream->proven->inflate.out_next - WHARF_DEFLATE_WINDOW_NBYTES,
@@ -259,8 +265,8 @@ static bool go_over(struct wharf_parallel_inflate *stream, struct wharf_part *pa
 
 /* ---- with the lock ------------------------------------------------------------------------ */
 
-/* Where to stop between blocks, as a position of its own: at the next guess, or where points are
- * wanted at the next block. */
+/* The decoder's bit position from which to stop between blocks: the next guess, or, if points are
+ * wanted, the next block. */
 static uint64_t stop_bit(const struct wharf_parallel_inflate *stream)
 {
     const struct wharf_part *part = wharf_part_at(stream, stream->next_part);
@@ -274,7 +280,7 @@ static uint64_t stop_bit(const struct wharf_parallel_inflate *stream)
     return UINT64_MAX;
 }
 
-/* Ends a chunk that is long enough at a block, so that the next one begins with a point. */
+/* Ends a chunk of sufficient size at a block, so that the next one begins with a point. */
 static void make_point(struct wharf_parallel_inflate *stream)
 {
     const struct wharf_decoder *decoder = stream->proven;
@@ -290,7 +296,7 @@ static void tell_error(struct wharf_parallel_inflate *stream, int error)
     stream->step = WHARF_PROVEN_END;
 }
 
-/* Whether there is a chunk with room; if not, what is missing is noted. */
+/* Makes sure of a chunk with room.  False: notes what the decoder waits for. */
 static bool ensure_chunk(struct wharf_parallel_inflate *stream)
 {
     struct wharf_decoder *decoder = stream->proven;
@@ -314,7 +320,7 @@ static bool ensure_chunk(struct wharf_parallel_inflate *stream)
     return true;
 }
 
-/* Goes over to the next part's source, if that is there. */
+/* Moves on to the next part's source.  False: it has not been read yet. */
 static bool enter_next(struct wharf_parallel_inflate *stream)
 {
     struct wharf_decoder *decoder = stream->proven;
@@ -351,7 +357,7 @@ bool wharf_parallel_can_prove(const struct wharf_parallel_inflate *stream)
     }
 }
 
-/* Looks where a stretch has ended. */
+/* Counts consecutive stretches that ended in a stored block. */
 static void count_stored(struct wharf_parallel_inflate *stream)
 {
     enum wharf_inflate_phase phase = stream->proven->inflate.phase;
@@ -365,7 +371,7 @@ static void count_stored(struct wharf_parallel_inflate *stream)
     }
 }
 
-/* One stretch without the lock.  False when the role is to be given up. */
+/* Decodes one stretch without the lock.  False: this thread stops running the proven decoder. */
 static bool run_stretch(struct wharf_parallel_inflate *stream)
 {
     struct wharf_decoder *decoder = stream->proven;

@@ -16,7 +16,7 @@ struct wharf_parallel_source {
     void *context;
 };
 
-/* A place where a decode can begin anew: a block's header. */
+/* A place where a later decode can start: a block's header. */
 struct wharf_parallel_point {
     uint64_t bit_offset;    /* of the source */
     uint64_t member_nbytes; /* output of its member before it: as far back as matches may reach */

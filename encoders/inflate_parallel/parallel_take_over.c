@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of guesses: wrong ones are dropped, right ones go on as the proven decoder. */
+/* Ends guesses: drops wrong ones, and makes the decoders of right ones the proven decoder. */
 #include <string.h>
 
 #include "encoders/inflate_parallel/parallel_parts.h"
@@ -93,7 +93,7 @@ void wharf_parallel_take_over(struct wharf_parallel_inflate *stream, struct whar
 
 void wharf_parallel_replace(const struct wharf_parallel_inflate *stream, struct wharf_part *part)
 {
-    /* In pieces that the checksum still finds in the first-level cache. */
+    /* In pieces small enough that the checksum reads them from the first-level cache. */
     enum { PIECE = 16 << 10 };
     const uint16_t *units = part->wide + WINDOW;
     uint8_t *out = (uint8_t *)(part->wide + WINDOW);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker does next: the proven decoder first, then output, source, and a guess. */
+/* Chooses a worker's next task, in this order: the proven decoder, output, source, a guess. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static bool can_read(const struct wharf_parallel_inflate *stream)
            stream->n_begun - stream->n_freed < stream->n_slots;
 }
 
-/* Small ones first, so that all threads soon have one. */
+/* Parts start small, so that all threads soon have one. */
 static size_t part_nbytes(const struct wharf_parallel_inflate *stream)
 {
     uint64_t nbytes = stream->n_read / (2 * stream->n_workers);

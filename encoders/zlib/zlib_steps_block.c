@@ -2,8 +2,8 @@
 /*
  * zlib_steps_block.c: block headers a field at a time, and stored blocks.
  *
- * A dynamic header that is there as a whole is read by encoders/deflate at once; where that fails
- * it is read again field by field, for an error has to stand where zlib finds it.
+ * encoders/deflate reads a dynamic header at once if the input holds all of it.  If that fails, the
+ * header is read again field by field, so that an error is found at the same byte as in zlib.
  */
 #include <string.h>
 
