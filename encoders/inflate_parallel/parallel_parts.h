@@ -222,7 +222,7 @@ void wharf_parallel_free_wide(struct wharf_parallel_inflate *stream, struct whar
 void wharf_parallel_free_chunk(struct wharf_parallel_inflate *stream, struct wharf_chunk *chunk);
 void wharf_parallel_queue(struct wharf_parallel_inflate *stream, struct wharf_chunk *chunk);
 
-/* With the lock held: frees the slots of parts that are no longer needed. */
+/* With the lock held: frees the slots of parts that nothing uses. */
 void wharf_parallel_free_parts(struct wharf_parallel_inflate *stream);
 
 /* Called and returning with the lock held: run the proven decoder until it must wait or another

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * line_compress.c: the smallest form of a line in bdi, fpc and cpack (LINES.md, sections 3 to 5),
- * and its bytes.
+ * line_compress.c: finds and writes the smallest form of a line in bdi, fpc and cpack (LINES.md,
+ * sections 3 to 5).
  *
- * Each scheme has a `find`, which says how large a line gets, and a `put`, which writes it.
- * Finding does not write: best asks all three and writes one.
+ * Each scheme has a `find` function, which computes a line's size, and a `put` function, which
+ * writes the line.  The codec `best` calls all three find functions and one put function.
  */
 #include "encoders/line/line_compress.h"
 
@@ -30,8 +30,8 @@ static bool is_repeat(const uint8_t *line, uint32_t line_nbytes)
     return memcmp(line, line + 8, line_nbytes - 8) == 0;
 }
 
-/* Whether all values are within a delta of zero or of the first one that is not near zero, which is
- * the base; 0 if all are. */
+/* Whether all values are within a delta of zero or of the base.  The base is the first value that
+ * is not near zero, or 0 if there is none. */
 static inline bool find_base(const uint8_t *line, uint32_t line_nbytes, uint32_t base_nbytes,
                              uint32_t delta_nbytes, uint64_t *ret_base)
 {
@@ -221,8 +221,8 @@ void wharf_line_put_fpc(const struct wharf_line_fpc *fpc, const uint8_t *line, u
 
 /* ---- cpack ---------------------------------------------------------------------------------- */
 
-/* The source that a word differs from in its low byte at most: 0 for zero, or a dictionary word's
- * number from 1 on; one more than the last if there is none.  At most one fits. */
+/* The source that equals a word except for its low byte: 0 for zero, or a dictionary word's number
+ * from 1 on; one more than the last number if there is none.  At most one source fits. */
 static uint32_t find_source(const struct wharf_line_cpack *cpack, uint32_t word)
 {
     uint32_t source = 0;

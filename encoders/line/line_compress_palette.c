@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A group's palette is of its most frequent exponents: 7 and codes of 3 bits, or 15 and codes of 4,
- * whichever makes the group smaller.
+ * line_compress_palette.c: makes a group's palette from its most frequent exponents: 7 with indexes
+ * of 3 bits, or 15 with indexes of 4, whichever makes the group smaller.
  */
 #include <string.h>
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Group by group: first all codes, then the lines in one loop as far as that may read and write as
- * it likes, and the last ones of stream or output by way of buffers.
+ * line_decode.c: decodes streams of lines (LINES.md) on the CPU, group by group.
+ *
+ * It first reads all codes of a group, then decodes its lines in one loop (line_loop.h) that may
+ * read and write past a line.  Lines too near the end of stream or output go through buffers.
  */
 #include <string.h>
 
@@ -66,7 +68,7 @@ static void read_codes(struct reader *r, const uint8_t *codes)
     }
 }
 
-/* Sums up where lines begin.  Adds up what is wrong, and looks where only if something is. */
+/* Computes where lines begin.  ORs all errors together, and searches for the first only if any. */
 static bool place_lines(struct reader *r, uint32_t n_lines, uint64_t codes_at)
 {
     const struct wharf_line_code *codes = r->group.codes;
@@ -107,7 +109,7 @@ static bool read_record(struct reader *r, uint64_t number, uint32_t n_lines)
 
 /* ---- a group's lines ------------------------------------------------------------------------ */
 
-/* How many of them the loop may read as it likes. */
+/* The number of lines from which the loop can read and write past their ends. */
 static uint32_t count_free_lines(const struct reader *r, uint32_t n_lines)
 {
     uint64_t left = r->in_nbytes - r->at;

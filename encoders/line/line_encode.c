@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines, one after the other: each in the code whose content is smallest, of equals the lowest
- * code.
+ * line_encode.c: encodes line after line, each with the code whose content is smallest; of equal
+ * ones, the lowest code.
  */
 #include <errno.h>
 #include <stdlib.h>

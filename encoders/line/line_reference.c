@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The judge of lines: LINES.md in its order, a value at a time, with sums of its own.  Only the
- * header is read as the others do.
+ * line_reference.c: the reference decoder of lines, one value at a time, in the order of LINES.md.
+ * It shares only the header's reader with the other decoders.
  */
 #include "encoders/decode_poll.h"
 #include "encoders/line/line.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * line_shape.c: where everything stands in a stream of lines, and what a line's code means
- * (LINES.md, sections 1 and 2).
+ * line_shape.c: the layout of a stream of lines, and the meaning of a line's code (LINES.md,
+ * sections 1 and 2).
  *
- * All places follow from the header by arithmetic: a line is found through its group's entry in
- * the index and the sizes of the codes before it.
+ * All offsets follow from the header by arithmetic.  A line is found by its group's entry in the
+ * index and the sizes that the codes before it give.
  */
 #include "encoders/line/line_shape.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lz4_decode.c: LZ4 blocks.
+ * lz4_decode.c: decodes LZ4 blocks (lz4_format.h).
  *
- * The quick loop takes sequences with short lengths while both ends are far, and copies in
- * wide steps, past what belongs to the sequence.  It stops in front of anything else.
- * take_sequence looks at everything, in the order of lz4_format.h, and alone judges.
+ * The fast loop decodes sequences with short lengths while the ends of input and output are far.
+ * It copies in wide steps, also past the end of a sequence, and stops before anything else.
+ * take_sequence then makes all checks, in the order of lz4_format.h.  It alone reports errors.
  */
 #include "encoders/little_endian.h"
 #include "encoders/lz4/lz4.h"
@@ -37,7 +37,7 @@ static struct end stops(uint32_t result)
     return (struct end){1, result, WHARF_REASON_NONE};
 }
 
-/* Adds up length bytes.  The sum is below 255 times the source's size, far from overflow. */
+/* Sums length bytes.  The sum is below 255 times the source's size and cannot overflow. */
 static struct end add_length_bytes(struct wharf_lz *lz, struct place *at, size_t *length)
 {
     uint8_t byte;
@@ -117,8 +117,8 @@ static struct end take_sequence(struct wharf_lz *lz, struct place *at)
 }
 
 /*
- * What a sequence with at most one length byte for literals and match each reads and writes at
- * most, with what its copies take to spare.
+ * The most that a sequence with at most one length byte each for literals and match reads and
+ * writes, including what its wide copies touch beyond it.
  */
 enum {
     QUICK_LITERALS = WHARF_LZ4_MORE + 254,
@@ -128,8 +128,8 @@ enum {
 };
 
 /*
- * Such sequences, while both ends are far; stops in front of any other, and of whatever is not in
- * order.  So none of them is the last.
+ * Decodes such sequences while both ends are far.  Stops before any other sequence and before any
+ * error, so it never takes a block's last sequence.
  */
 static void take_quick_sequences(const struct wharf_lz *lz, struct place *ret_at,
                                  const uint8_t *in_limit, const uint8_t *out_limit)

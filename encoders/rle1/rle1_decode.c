@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The form for all machines, and which one is used. */
+/* The portable form of the decoder, and the choice of the form to run. */
 #include "encoders/rle1/rle1.h"
 #include "encoders/rle_fill.h"
 #include "encoders/rle_values.h"
@@ -14,15 +14,16 @@ WHARF_RLE_INLINE void put_eight(uint8_t *out, uint64_t word, unsigned nbytes, in
         }
         return;
     }
-    /* Bytes of their own: for those that are odd, all bits turned over. */
+    /* Zigzag in each byte: inverts all bits of the odd ones. */
     if (is_signed)
         word = (word >> 1 & 0x3f3f3f3f3f3f3f3fu) ^ (word & 0x0101010101010101u) * 0xff;
     memcpy(out, &word, 8);
 }
 
 /*
- * A varint at `in`, where 8 bytes are; 0 if it is longer.  Those of one and two bytes are told by
- * branches, which are right where lengths follow a pattern, and then nothing waits for them.
+ * Reads a varint at `in`, where 8 bytes are readable.  Returns its size, or 0 if it is longer.
+ * Branches detect sizes 1 and 2: they predict well where sizes follow a pattern, and then no later
+ * instruction waits for the size.
  */
 WHARF_RLE_INLINE unsigned read_varint(const uint8_t *in, uint64_t *ret_u)
 {
@@ -43,7 +44,7 @@ WHARF_RLE_INLINE unsigned read_varint(const uint8_t *in, uint64_t *ret_u)
     return (unsigned)__builtin_ctzll(ends) / 8 + 1;
 }
 
-/* All that can be taken where there are 8 bytes. */
+/* Decodes as long as 8 bytes are readable. */
 WHARF_RLE_INLINE unsigned take_quickly(struct wharf_rle_input *in, uint8_t *out,
                                        const uint8_t *out_end, unsigned n, unsigned nbytes,
                                        int is_signed, uint64_t *all)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The form for BMI2 and AVX2: varints of one length many at a time, those of one and two bytes by
- * eights, and others one by one, but without a branch that depends on a length.
+ * The form for BMI2 and AVX2.  It decodes many varints of equal size at a time, mixtures of one and
+ * two bytes in groups of eight, and others one by one, without a branch that depends on a size.
  */
 #include "encoders/rle1/rle1.h"
 
@@ -15,7 +15,7 @@
 #define TARGET __attribute__((target("bmi,bmi2,avx2")))
 #define TARGET_INLINE TARGET __attribute__((always_inline)) static inline
 
-/* Bit i: byte i of the 32 at `in` is not a number's last. */
+/* Bit i is set if byte i of the 32 at `in` is not the last of its number. */
 TARGET_INLINE uint32_t continuations(const uint8_t *in)
 {
     return (uint32_t)_mm256_movemask_epi8(_mm256_loadu_si256((const __m256i_u *)in));
@@ -32,7 +32,7 @@ TARGET_INLINE __m128i unzigzag(__m128i numbers, int is_signed)
                : numbers;
 }
 
-/* Eight numbers, which have 16 bits here but less than 15, as values. */
+/* Stores eight numbers below 2^14, held in 16 bits each, as values. */
 TARGET_INLINE void put_numbers(uint8_t *out, __m128i numbers, unsigned nbytes, int is_signed)
 {
     __m128i values = unzigzag(numbers, is_signed);
@@ -51,13 +51,13 @@ TARGET_INLINE void put_numbers(uint8_t *out, __m128i numbers, unsigned nbytes, i
     }
 }
 
-/* Eight bytes, which are numbers. */
+/* Stores eight numbers of one byte. */
 TARGET_INLINE void put_bytes(uint8_t *out, const uint8_t *in, unsigned nbytes, int is_signed)
 {
     put_numbers(out, _mm_cvtepu8_epi16(_mm_loadl_epi64((const __m128i_u *)in)), nbytes, is_signed);
 }
 
-/* Eight pairs of bytes, which are numbers. */
+/* Stores eight numbers of two bytes. */
 TARGET_INLINE void put_pairs(uint8_t *out, __m128i pairs, unsigned nbytes, int is_signed)
 {
     __m128i low = _mm_and_si128(pairs, _mm_set1_epi16(0x7f));
@@ -68,8 +68,8 @@ TARGET_INLINE void put_pairs(uint8_t *out, __m128i pairs, unsigned nbytes, int i
 
 /* ---- eight numbers of one and two bytes --------------------------------------------------- */
 
-/* The bytes at `in` of four numbers as they stand there, each in a pair of its own; bit k of
- * `are_pairs`: number k has two. */
+/* Spreads four numbers of one or two bytes at `in`, undecoded, to pairs of bytes.  Bit k of
+ * `are_pairs`: number k has two bytes. */
 TARGET_INLINE uint64_t deal_four(const uint8_t *in, uint32_t are_pairs)
 {
     const uint64_t lower = 0x00ff00ff00ff00ffu;
@@ -79,8 +79,8 @@ TARGET_INLINE uint64_t deal_four(const uint8_t *in, uint32_t are_pairs)
     return _pdep_u64(wharf_rle_load_word(in), lower | upper);
 }
 
-/* The first m of eight numbers, 1 to 8, at `in`, where `more` are the continuations.  Returns their
- * size in bytes; 0, and nothing stored, if one is longer. */
+/* Decodes the first m numbers at `in`, 1 to 8; `more` has their continuation bits.  Returns their
+ * size in bytes; 0, and stores nothing, if one has more than two bytes. */
 TARGET_INLINE unsigned take_eight(const uint8_t *in, uint32_t more, uint8_t *out, unsigned m,
                                   unsigned nbytes, int is_signed)
 {
@@ -88,7 +88,7 @@ TARGET_INLINE unsigned take_eight(const uint8_t *in, uint32_t more, uint8_t *out
     unsigned size = (unsigned)_tzcnt_u32(_pdep_u32(1u << (m - 1), ends)) + 1;
     unsigned half = (unsigned)_tzcnt_u32(_pdep_u32(8, ends)) + 1;
 
-    /* Two in a row: a number of three bytes.  Of numbers behind the m-th nothing is known. */
+    /* Two consecutive bits: a number of three bytes.  Checks only the first m numbers. */
     if (_bzhi_u32(more & more << 1, size))
         return 0;
     uint32_t are_pairs = _pext_u32(more << 1, ends);
@@ -100,7 +100,7 @@ TARGET_INLINE unsigned take_eight(const uint8_t *in, uint32_t more, uint8_t *out
     return size;
 }
 
-/* The first of n numbers, by eights, until one is longer.  Returns how many. */
+/* Decodes n numbers in groups of eight, until one has more than two bytes.  Returns their count. */
 TARGET_INLINE unsigned take_eights(struct wharf_rle_input *in, uint8_t *out, const uint8_t *out_end,
                                    unsigned n, unsigned nbytes, int is_signed)
 {
@@ -123,11 +123,11 @@ TARGET_INLINE unsigned take_eights(struct wharf_rle_input *in, uint8_t *out, con
 
 /* ---- numbers of any length ---------------------------------------------------------------- */
 
-/* So many bytes are looked at together, and as many as a word has may be read behind them. */
+/* Bytes that are examined together.  Up to a word behind them may be read. */
 enum { BLOCK_NBYTES = 64, BLOCK_READ_NBYTES = BLOCK_NBYTES + 8 };
 
-/* Those of n numbers that end in the block at `in`; none if one is of more than 8 bytes.  Returns
- * how many, and their size. */
+/* Decodes those of n numbers that end in the block at `in`; none if one has more than 8 bytes.
+ * Returns their number and their size. */
 TARGET_INLINE unsigned take_block(const uint8_t *in, uint8_t *out, unsigned n, unsigned nbytes,
                                   int is_signed, uint64_t *all, unsigned *ret_size)
 {
@@ -158,7 +158,8 @@ TARGET_INLINE unsigned take_block(const uint8_t *in, uint8_t *out, unsigned n, u
 
 /* ---- literals ----------------------------------------------------------------------------- */
 
-/* Some of n numbers, where BLOCK_READ_NBYTES are left and room for 32 values.  Returns how many. */
+/* Decodes some of n numbers; needs BLOCK_READ_NBYTES of input and room for 32 values.  Returns how
+ * many. */
 TARGET_INLINE unsigned take_some(struct wharf_rle_input *in, uint8_t *out, const uint8_t *out_end,
                                  unsigned n, unsigned nbytes, int is_signed, uint64_t *all)
 {
@@ -216,7 +217,7 @@ TARGET_INLINE unsigned take_quickly(struct wharf_rle_input *in, uint8_t *out,
 
 /* ---- runs --------------------------------------------------------------------------------- */
 
-/* So many bytes are written at least, and by so many more: how long a run is is hard to guess. */
+/* A run is written in blocks of this size: a branch on its exact length would be mispredicted. */
 TARGET_INLINE size_t fill_nbytes(unsigned nbytes)
 {
     return nbytes == 8 ? 256 : 128;

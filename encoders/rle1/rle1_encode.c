@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chooses runs as ORC's writer does, wherever three values in a row differ by the same small
- * amount, except where the run, with the group of literals that it splits in two, would be larger
- * than its values as literals.
+ * rle1_encode.c: the encoder of ORC's run length encoding, version 1.
+ *
+ * Like ORC's writer, it makes a run wherever three consecutive values differ by the same small
+ * amount.  Exception: if the run, plus the header of the literals that it splits, would be larger
+ * than its values as literals, they stay literals.
  */
 #include <errno.h>
 
@@ -21,8 +23,8 @@ static int rle1_new(const struct wharf_encoder_options *options, struct wharf_en
     return wharf_rle_encoder_new(&wharf_rle1_codec, options, ret_encoder);
 }
 
-/* All as literals: a run is taken only where it makes nothing larger.  A varint takes an eighth
- * more than its value, rounded up. */
+/* The size of all values as literals, since no run makes the output larger.  A varint takes an
+ * eighth more bits than its value, rounded up. */
 static size_t rle1_bound(const struct wharf_encoder *encoder, size_t in_nbytes)
 {
     unsigned nbytes = wharf_rle_type_nbytes(encoder->type);
@@ -55,7 +57,7 @@ static uint64_t number_at(const struct input *input, size_t i)
     return input->is_signed ? wharf_rle_zigzag(v) : v;
 }
 
-/* Values from i on that differ by the same amount of one byte: their number, up to a run's most. */
+/* The number of values from i on with a constant difference of one byte, up to a run's maximum. */
 static size_t measure_run(const struct input *input, size_t i, uint64_t *ret_delta)
 {
     size_t n_max = input->n - i < WHARF_RLE1_RUN_MAX ? input->n - i : WHARF_RLE1_RUN_MAX;

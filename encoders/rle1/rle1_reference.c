@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The judge of rle1: one value at a time, from the words of the ORC specification, with no code
- * that the fast decoder has too.
+ * rle1_reference.c: the reference decoder of rle1, one value at a time.  It follows the text of the
+ * ORC specification (Run Length Encoding, version 1) and shares no code with the fast decoder.
  */
 #include "encoders/decode_poll.h"
 #include "encoders/outcome.h"

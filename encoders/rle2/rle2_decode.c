@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rle2_decode.c: runs of ORC's version 2, in the order in which rle2_format.h judges.
+ * rle2_decode.c: decodes ORC's run length encoding, version 2, with the checks of rle2_format.h in
+ * their order.
  *
- * Packed numbers are cut out of words (rle2_unpack.h), and the OR of all of them says whether any
- * is not of the type.  Patched runs have their lower bits stored at once and the upper bits of the
- * few patched values added; where the type might be exceeded or room is short, the offsets are
- * gathered first.
+ * Packed numbers are extracted from words (rle2_unpack.h).  The OR of all of them tells whether any
+ * exceeds the type, so there is one check a run.  For a patched run, the values' lower bits are
+ * stored first, and then the upper bits of the few patched values are added.  If a value might
+ * exceed the type, or room is short, the run's offsets are collected in a buffer first.
  *
- * INVARIANT: a run is delivered as a whole; what is wrong with one stands at its first byte.
+ * INVARIANT: a run is delivered as a whole or not at all; an error in it is reported at its first
+ * byte.
  */
 #include "encoders/rle2/rle2.h"
 #include "encoders/rle2/rle2_format.h"
@@ -67,8 +69,8 @@ static uint64_t take_bytes(struct wharf_rle_state *state, unsigned nbytes)
     return u;
 }
 
-/* How long a run is is hard to guess, so blocks are written, all of which there is room for: of one
- * size for any short repeat, and another for longer runs. */
+/* The block in which repeats are written, if there is room: one size for all short repeats, another
+ * for longer runs.  A branch on the exact length would be mispredicted. */
 WHARF_RLE_INLINE unsigned repeat_nbytes(unsigned nbytes)
 {
     return (WHARF_RLE2_REPEAT_MAX * nbytes + WHARF_RLE_FILL_NBYTES - 1) & -WHARF_RLE_FILL_NBYTES;
@@ -76,7 +78,7 @@ WHARF_RLE_INLINE unsigned repeat_nbytes(unsigned nbytes)
 
 enum { EVEN_NBYTES = 256 };
 
-/* n times the same value, for which there is room. */
+/* Stores the same value n times; there is room. */
 WHARF_RLE_INLINE void fill_same(struct wharf_rle_state *state, uint64_t v, unsigned n,
                                 unsigned nbytes, unsigned block_nbytes)
 {
@@ -137,13 +139,13 @@ struct patches {
     unsigned width;
 };
 
-/* Of which width an entry of the list is. */
+/* The width of an entry of the patch list. */
 static unsigned entry_width(const struct patches *patches)
 {
     return wharf_rle2_width(wharf_rle2_width_code(patches->gap_width + patches->width));
 }
 
-/* Puts the bits above the lower `width` of the offsets. */
+/* Adds the patches' bits above the lower `width` bits of the offsets. */
 static uint32_t apply_patches(const struct patches *patches, const uint8_t *bytes,
                               uint64_t *offsets, unsigned n, unsigned width)
 {
@@ -215,7 +217,7 @@ WHARF_RLE_INLINE int has_sums(uint64_t base, unsigned width, unsigned nbytes, in
 {
     uint64_t excess = wharf_rle_excess(base, nbytes, is_signed);
 
-    /* The second sum does not come round: 2^32 and 2^56 at most where there is a bound at all. */
+    /* The second sum cannot overflow: it is at most 2^32 + 2^56 for types that have a bound. */
     return width < 64 && !wharf_rle_exceeds(excess | (excess + ((uint64_t)1 << width) - 1), nbytes);
 }
 
@@ -245,7 +247,7 @@ WHARF_RLE_INLINE uint32_t patch_values(const struct patches *patches, const uint
     return wharf_rle_exceeds(excess, nbytes) ? WHARF_REASON_RLE_VALUE : WHARF_REASON_NONE;
 }
 
-/* A run right to where there is room for it. */
+/* Decodes a patched run directly into the output, which has room for it. */
 WHARF_RLE_INLINE uint32_t take_quick_patched(struct wharf_rle_state *state,
                                              const struct patches *patches, uint64_t base,
                                              unsigned n, unsigned width, unsigned nbytes,
@@ -290,7 +292,7 @@ WHARF_RLE_INLINE uint32_t take_patched_base(struct wharf_rle_state *state, unsig
 
 /* ---- delta -------------------------------------------------------------------------------- */
 
-/* Stores n values, each its difference on from the one before.  Returns their excess. */
+/* Stores n values from their differences.  Returns their excess. */
 WHARF_RLE_INLINE uint64_t store_steps(uint8_t *out, uint64_t v, const uint64_t *steps, unsigned n,
                                       int is_down, unsigned nbytes, int is_signed)
 {
@@ -305,8 +307,8 @@ WHARF_RLE_INLINE uint64_t store_steps(uint8_t *out, uint64_t v, const uint64_t *
     return excess;
 }
 
-/* n values that differ by the same amount: if that is so large that they may come round past 2^64,
- * the sum of all excesses, else of the first and the last, between which the others lie. */
+/* Stores n values with a constant difference.  Returns the OR of the excesses of the first and the
+ * last value, between which the others lie; of all values if they may wrap around at 2^64. */
 WHARF_RLE_INLINE uint64_t store_evenly(struct wharf_rle_state *state, uint64_t base, uint64_t delta,
                                        unsigned n, unsigned nbytes, int is_signed)
 {

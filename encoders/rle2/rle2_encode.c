@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cuts the values into runs.  ORC's writer makes a run of its own of whatever repeats three times;
- * this one only where that saves something, and looks at 512 values at a time in two ways: as one
- * run, and cut at what repeats.  The way that takes fewer bytes is taken.
+ * rle2_encode.c: the encoder of ORC's run length encoding, version 2: cuts the values into runs.
+ *
+ * ORC's writer makes a separate run wherever a value repeats three times; this encoder does so only
+ * where it saves bytes.  It plans windows of 512 values in two ways, as one run and cut at repeats,
+ * and takes the smaller one.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,8 +25,9 @@ static int rle2_new(const struct wharf_encoder_options *options, struct wharf_en
     return wharf_rle_encoder_new(&wharf_rle2_codec, options, ret_encoder);
 }
 
-/* A window takes at most what it takes as one direct run: 2 bytes and its values' own size.  One
- * that was shortened and the next are more than 512 values together. */
+/* A window is at most as large as one direct run: 2 bytes plus its values' size.  A shortened
+ * window and the next one together have more than 512 values, which bounds the number of windows.
+ */
 static size_t rle2_bound(const struct wharf_encoder *encoder, size_t in_nbytes)
 {
     size_t n = in_nbytes / wharf_rle_type_nbytes(encoder->type);
@@ -156,7 +159,8 @@ static int put_runs(struct output *output, const struct window *window)
     return rc;
 }
 
-/* Without a repeat that the window's end cuts off, unless it is all there is: it may go on. */
+/* Removes a repeat at the window's end, which may continue behind it, unless it fills the window.
+ */
 static void shorten(struct window *window)
 {
     const struct run *last = &window->runs[window->n_runs - 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The judge of rle2: one bit at a time, from the words of the ORC specification, with no code that
- * the fast decoder has too.
+ * rle2_reference.c: the reference decoder of rle2, one bit at a time.  It follows the text of the
+ * ORC specification (Run Length Encoding, version 2) and shares no code with the fast decoder.
  */
 #include "encoders/decode_poll.h"
 #include "encoders/outcome.h"

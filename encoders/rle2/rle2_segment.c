@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rle2_segment.c: which kind of run is the smallest for given values, and its bytes.
+ * rle2_segment.c: finds and writes the smallest kind of run for given values.
  *
- * Each kind is planned by its size alone, and the smallest plan is written.  For patched base
- * every width below the largest offset's is tried, from wide to narrow, until patches are more
- * than a run can have: what is over only grows as the width shrinks.
+ * A plan computes the size of a kind without writing it; the smallest plan is written.  For patched
+ * base, all widths below that of the largest offset are tried, from wide to narrow, until a run
+ * cannot hold the patches: their number only grows as the width shrinks.
  */
 #include "encoders/rle2/rle2_segment.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers of up to 8 bits eight at a time, and of up to 16 bits four at a time: an instruction
- * deals the bits of a word out to its bytes, or pairs of them.
+ * rle2_unpack_bmi2.c: unpacks eight numbers of up to 8 bits, or four of up to 16 bits, at a time.
+ * One PDEP instruction distributes the bits of a word to its bytes, or to pairs of bytes.
  */
 #include "encoders/rle2/rle2_unpack.h"
 
