@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * frame_pipe.c: a slot holds pieces in the order of the file, the last one perhaps the file's end
- * or what is wrong with it.  Draining goes over them twice: first to judge, then to write what may
- * be written.
+ * frame_pipe.c: a slot holds pieces in the file's order; the last one may be the file's end or an
+ * error.  Draining passes over them twice: first to verify, then to write what was verified.
  */
 #include "clientlib/cli/frame_pipe.h"
 
@@ -145,7 +144,7 @@ static void end_slot(struct frame_pipe *pipe, const struct slot *slot)
                pipe->history_nbytes);
 }
 
-/* Reads on until there are nbytes of what begins at the next piece, or as much as comes at once. */
+/* Reads until nbytes of the next piece, or as much as one read gives, are in the slot. */
 static void read_more(struct frame_pipe *pipe, struct slot *slot, uint64_t nbytes)
 {
     size_t wanted = nbytes > SLOT_IN_NBYTES ? (size_t)nbytes : SLOT_IN_NBYTES;
@@ -201,7 +200,7 @@ static void add_bad(struct frame_pipe *pipe, struct slot *slot, uint32_t result,
     pipe->is_done = true;
 }
 
-/* Passes over nbytes, which need not have been read, nor be there. */
+/* Skips nbytes of input, which may be unread or lie behind the input's end. */
 static void pass_over(struct frame_pipe *pipe, struct slot *slot, uint64_t nbytes)
 {
     uint64_t end = piece_at(pipe, slot) + nbytes;
@@ -307,7 +306,7 @@ static bool has_room(const struct slot *slot, const struct wharf_frame_piece *pi
            slot->out_nbytes + most_out_nbytes(piece) <= SLOT_OUT_NBYTES;
 }
 
-/* A block that reaches back: now, as those before it are decoded and those behind it wait for it.
+/* Decodes a block that reaches back at once: those before it are done, later ones need its output.
  */
 static void decode_linked(struct frame_pipe *pipe, struct slot *slot, struct piece *block)
 {
@@ -374,7 +373,7 @@ static void take(struct frame_pipe *pipe, struct slot *slot, const struct wharf_
     }
 }
 
-/* Looks at what comes next; false when the slot is to be handed on as it is. */
+/* Takes the next piece.  False: the slot is ready to be handed on. */
 static bool take_next(struct frame_pipe *pipe, struct slot *slot)
 {
     struct wharf_frame_splitter splitter = pipe->splitter;
@@ -467,7 +466,7 @@ static void judge_finish(struct frame_pipe *pipe, struct piece *finish)
         pipe->has_unchecked = pipe->has_unchecked || pipe->frame_out_nbytes > 0;
 }
 
-/* Whether it is good.  Its outcome says what is wrong otherwise. */
+/* Whether a piece is good.  If not, its outcome has the error. */
 static bool judge(struct frame_pipe *pipe, const struct slot *slot, struct piece *piece)
 {
     switch (piece->piece.kind) {
@@ -555,7 +554,7 @@ static uint64_t n_doubtful(const struct frame_pipe *pipe)
     return pipe->n_written > pipe->n_vouched ? pipe->n_written - pipe->n_vouched : 0;
 }
 
-/* Everything up to the first bad piece, or less where a check does not vouch for it. */
+/* Writes everything up to the first bad piece, or less if no checksum covers it. */
 static int write_verified(struct frame_pipe *pipe, struct slot *slot)
 {
     struct wharf_cli_fault fault;
@@ -577,7 +576,7 @@ static int write_verified(struct frame_pipe *pipe, struct slot *slot)
     return wharf_cli_task_fault(pipe->task, &fault, n_doubtful(pipe));
 }
 
-/* All that decodes. */
+/* Writes all pieces that decode. */
 static int write_good(struct frame_pipe *pipe, struct slot *slot)
 {
     unsigned first = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * genuine.c: finds the zlib behind this library, and tries whether its state is as we know it.
+ * genuine.c: finds the genuine zlib, and tests whether its state has the layout that we know.
  *
- * zlib may be loaded late and out of the global scope, as Python's module does it: so it is looked
- * for at the first call, behind us first and then by its name.
+ * A program may load zlib late and outside the global scope, as Python's module does.  So the
+ * search runs at the first call: first behind this library in the link order, then by zlib's name.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -64,7 +64,8 @@ const struct wharf_genuine *wharf_preload_genuine(void)
 
 /* ---- the state's layout ---- */
 
-/* A zlib stream's first bytes, whose block of fixed codes gives one 'a' and waits in a unit. */
+/* Tests with the start of a zlib stream: a block of fixed codes that gives 'a' and ends in a unit.
+ */
 static bool stream_is_known(z_streamp strm)
 {
     static const uint8_t in[] = {0x78, 0x01, 0x4b, 0x04};

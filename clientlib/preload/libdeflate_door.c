@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libdeflate_door.c: libdeflate's decompression as the program calls it.
+ * libdeflate_door.c: libdeflate's decompression functions, as the program calls them.
  *
- * A call is one whole stream, so what is good we decode, and what is not, for whatever reason, the
- * genuine libdeflate decodes again and answers.  Its errors are therefore its own.  The
- * decompressor is the genuine one's, and nothing of it is looked at here.
+ * A call decodes one whole stream.  If our decoder succeeds, its output is the answer.  If it fails
+ * for any reason, the genuine libdeflate decodes the stream again and its answer counts, so errors
+ * are exactly libdeflate's.  The decompressor object is the genuine one and is never read here.
  */
 #include <dlfcn.h>
 #include <libdeflate.h>
@@ -27,7 +27,7 @@ static struct {
     whole_call *deflate, *zlib, *gzip;
 } genuine;
 
-/* What a program without a libdeflate gets, which it cannot have a decompressor for. */
+/* The answer if no libdeflate is found; the program then cannot have a decompressor either. */
 static enum libdeflate_result no_libdeflate(struct libdeflate_decompressor *d, const void *in,
                                             size_t in_nbytes, void *out, size_t out_avail,
                                             size_t *ret_in_nbytes, size_t *ret_out_nbytes)
@@ -47,7 +47,7 @@ static whole_call *find(void *library, const char *name)
     return call;
 }
 
-/* It may be loaded out of the global scope. */
+/* Finds the genuine functions; libdeflate may be loaded outside the global scope. */
 static void find_all(void)
 {
     void *library = NULL;
@@ -67,7 +67,7 @@ static void find_once(void)
     pthread_once(&once, find_all);
 }
 
-/* Neither is at the other's: our decoders may write anywhere in the room. */
+/* Whether input and output do not overlap: our decoders may write anywhere in the output. */
 static bool are_apart(const void *in, size_t in_nbytes, const void *out, size_t out_avail)
 {
     const uintptr_t source = (uintptr_t)in, room = (uintptr_t)out;
@@ -75,7 +75,7 @@ static bool are_apart(const void *in, size_t in_nbytes, const void *out, size_t 
     return source < room ? room - source >= in_nbytes : source - room >= out_avail;
 }
 
-/* Whether all of it went well as the caller wants it. */
+/* Decodes.  Returns whether the whole call succeeded in the way that the caller wants. */
 static bool decode(wharf_decode_fn *decoder, const void *in, size_t in_nbytes, void *out,
                    size_t out_avail, size_t *ret_in_nbytes, size_t *ret_out_nbytes)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shadow_table.c: which streams are taken: sets of eight slots, found by the address of the
- * genuine state.  A slot is claimed by one atomic exchange and looked at by plain loads, so nobody
- * waits; a set that is full takes no stream.
+ * shadow_table.c: the table of taken streams, in sets of eight slots, indexed by the address of the
+ * genuine state.  One atomic exchange claims a slot, and plain loads search a set, so no thread
+ * waits.  A full set takes no more streams.
  *
- * Only the thread that uses a stream looks for it or drops it, as zlib asks of its callers; so an
- * entry's shadow needs no order of its own.  Shadows that are done with are kept for the next
- * stream, a few of them.
+ * By zlib's rules, only one thread at a time uses a stream, so only that thread searches for it or
+ * drops it.  An entry's shadow therefore needs no memory ordering.  A few unused shadows are kept
+ * for later streams.
  */
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zlib_door.c: zlib's functions as the program calls them.
+ * zlib_door.c: zlib's functions, as the program calls them.
  *
- * The genuine zlib calls its own functions through these too, since its calls go by symbol; while
- * it is at work on a stream for us, wharf_preload_inside lets them pass.
+ * The genuine zlib calls its own functions by symbol, and so reaches these too.  While it works on
+ * a stream for us, wharf_preload_inside names that stream, and its calls go straight through.
  */
 #include <pthread.h>
 #include <stdatomic.h>

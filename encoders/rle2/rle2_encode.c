@@ -25,9 +25,8 @@ static int rle2_new(const struct wharf_encoder_options *options, struct wharf_en
     return wharf_rle_encoder_new(&wharf_rle2_codec, options, ret_encoder);
 }
 
-/* A window is at most as large as one direct run: 2 bytes plus its values' size.  A shortened
- * window and the next one together have more than 512 values, which bounds the number of windows.
- */
+/* A window is at most as large as one direct run: 2 bytes plus its values' size.  The number of
+ * windows is bounded because a shortened one and the next have more than 512 values together. */
 static size_t rle2_bound(const struct wharf_encoder *encoder, size_t in_nbytes)
 {
     size_t n = in_nbytes / wharf_rle_type_nbytes(encoder->type);
@@ -159,8 +158,7 @@ static int put_runs(struct output *output, const struct window *window)
     return rc;
 }
 
-/* Removes a repeat at the window's end, which may continue behind it, unless it fills the window.
- */
+/* Leaves a repeat at the window's end to the next window, unless it fills this one. */
 static void shorten(struct window *window)
 {
     const struct run *last = &window->runs[window->n_runs - 1];
