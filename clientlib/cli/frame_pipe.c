@@ -23,7 +23,7 @@ enum {
     SLOT_IN_NBYTES = 512 << 10,
     SLOT_OUT_NBYTES = 1 << 20,
     SLOT_PIECES = 256,
-    /* More decode faster than one thread can verify and write; and their slots would take much
+    /* More workers outrun the one thread that verifies and writes, and their slots would take much
        memory. */
     MAX_WORKERS = 16,
 };

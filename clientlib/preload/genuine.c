@@ -64,8 +64,7 @@ const struct wharf_genuine *wharf_preload_genuine(void)
 
 /* ---- the state's layout ---- */
 
-/* Tests with the start of a zlib stream: a block of fixed codes that gives 'a' and ends in a unit.
- */
+/* Tests with the start of a zlib stream: a fixed block that gives 'a' and ends within a unit. */
 static bool stream_is_known(z_streamp strm)
 {
     static const uint8_t in[] = {0x78, 0x01, 0x4b, 0x04};

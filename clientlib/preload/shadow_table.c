@@ -68,7 +68,7 @@ static void shadow_free(struct wharf_shadow *shadow)
 
 static int claim(struct set *set, uintptr_t key)
 {
-    /* One that is there already is of a stream whose end we did not see. */
+    /* An existing entry belongs to an earlier stream that ended without a call to us. */
     for (int i = 0; i < N_WAYS; i++)
         if (atomic_load_explicit(&set->keys[i], memory_order_relaxed) == key)
             return i;
