@@ -376,7 +376,7 @@ void wharf_core_put_back(struct wharf_core *core, const struct wharf_piece *piec
 
     job->n_pieces--;
     session->n_pieces--;
-    wharf_idle_work_ended(core, job);
+    wharf_idle_work_ended(core, piece);
     wharf_sched_charge(&core->sched[piece->pool], job, -(int64_t)piece->charged_ns);
     if (piece->kind != WHARF_PIECE_WORD)
         job->begun_ns = 0;
@@ -401,7 +401,7 @@ void wharf_core_done(struct wharf_core *core, struct wharf_piece *piece)
 
     job->n_pieces--;
     session->n_pieces--;
-    wharf_idle_work_ended(core, job);
+    wharf_idle_work_ended(core, piece);
     if (piece->attempt > job->attempt)
         job->attempt = piece->attempt;
     balance_account(core, piece);

@@ -43,23 +43,30 @@ static void throttle(struct wharf_core *core)
     core->idle_work.n_throttled++;
 }
 
-void wharf_idle_work_taken(struct wharf_core *core, const struct wharf_piece *piece,
-                           uint64_t now_ns)
+/* Whether the piece is what its job waited for: not a later slice of a batch, and not the word of a
+ * job that has ended. */
+static bool is_first_of_job(const struct wharf_piece *piece)
+{
+    return piece->kind == WHARF_PIECE_CHUNK || piece->kind == WHARF_PIECE_OPEN;
+}
+
+void wharf_idle_work_taken(struct wharf_core *core, struct wharf_piece *piece, uint64_t now_ns)
 {
     const struct wharf_job *job = piece->job;
 
-    if (job->lane == WHARF_LANE_IDLE) {
+    piece->is_idle = job->lane == WHARF_LANE_IDLE;
+    if (piece->is_idle) {
         core->idle_work.n_running++;
         core->idle_work.n_pieces++;
-    } else if (job->lane < WHARF_LANE_BACKGROUND && piece->kind != WHARF_PIECE_SLICE &&
+    } else if (job->lane < WHARF_LANE_BACKGROUND && is_first_of_job(piece) &&
                core->idle_work.n_running > 0 && now_ns - job->taken_ns > core->config.slice_ns) {
         throttle(core);
     }
 }
 
-void wharf_idle_work_ended(struct wharf_core *core, const struct wharf_job *job)
+void wharf_idle_work_ended(struct wharf_core *core, const struct wharf_piece *piece)
 {
-    if (job->lane != WHARF_LANE_IDLE)
+    if (!piece->is_idle)
         return;
     core->idle_work.n_running--;
     core->nothing_fits = false;

@@ -17,7 +17,6 @@
 #include <stdint.h>
 
 struct wharf_core;
-struct wharf_job;
 struct wharf_piece;
 
 /* Whether a worker that looks for work may start a job of that lane. */
@@ -27,8 +26,7 @@ bool wharf_idle_work_may_begin(const struct wharf_core *core);
 uint32_t wharf_idle_work_allowed(const struct wharf_core *core);
 
 /* A CPU worker has taken a piece, of any lane; has ended or returned one. */
-void wharf_idle_work_taken(struct wharf_core *core, const struct wharf_piece *piece,
-                           uint64_t now_ns);
-void wharf_idle_work_ended(struct wharf_core *core, const struct wharf_job *job);
+void wharf_idle_work_taken(struct wharf_core *core, struct wharf_piece *piece, uint64_t now_ns);
+void wharf_idle_work_ended(struct wharf_core *core, const struct wharf_piece *piece);
 
 #endif

@@ -9,6 +9,7 @@
 #include "proto/wharf_job.h"
 #include "tests/lib/test_core.h"
 #include "tests/lib/test_data.h"
+#include "tests/lib/test_wait.h"
 
 #define MiB ((uint64_t)1 << 20)
 
@@ -127,12 +128,19 @@ Test(wharfd_idle, those_that_wait_end_when_they_are_cancelled)
 
 /* ---- the throttle -------------------------------------------------------------------------- */
 
-static void take(struct wharf_core *core, struct wharf_job *job, uint64_t waited_ns)
+static struct wharf_piece take_kind(struct wharf_core *core, struct wharf_job *job,
+                                    enum wharf_piece_kind kind, uint64_t waited_ns)
 {
-    const struct wharf_piece piece = {.kind = WHARF_PIECE_CHUNK, .job = job};
+    struct wharf_piece piece = {.kind = kind, .job = job};
 
     job->taken_ns = 1000;
     wharf_idle_work_taken(core, &piece, 1000 + waited_ns);
+    return piece;
+}
+
+static struct wharf_piece take(struct wharf_core *core, struct wharf_job *job, uint64_t waited_ns)
+{
+    return take_kind(core, job, WHARF_PIECE_CHUNK, waited_ns);
 }
 
 Test(wharfd_idle, jobs_that_wait_leave_it_fewer_workers)
@@ -147,22 +155,63 @@ Test(wharfd_idle, jobs_that_wait_leave_it_fewer_workers)
     /* Nobody's fault: none was running. */
     take(&core, &normal, 600000);
     cr_assert_eq(wharf_idle_work_allowed(&core), 8);
-    take(&core, &idle, 900000);
+    struct wharf_piece running = take(&core, &idle, 900000);
     cr_assert_eq(core.idle_work.n_running, 1);
     take(&core, &late, 900000);
+    /* Nor has anybody waited for these: a batch's later slices, the done word of what has ended. */
+    take_kind(&core, &normal, WHARF_PIECE_SLICE, 900000);
+    take_kind(&core, &normal, WHARF_PIECE_WORD, 900000);
     take(&core, &normal, 400000);
     for (unsigned i = 0; i < 5; i++) {
         cr_assert_eq(wharf_idle_work_allowed(&core), expected[i], "%u", i);
-        take(&core, &normal, 600000);
+        struct wharf_piece piece = take(&core, &normal, 600000);
+        wharf_idle_work_ended(&core, &piece);
     }
     cr_assert_eq(core.idle_work.n_throttled, 5);
-    wharf_idle_work_ended(&core, &normal);
     cr_assert_eq(core.idle_work.n_running, 1);
     /* And sixteen pieces in peace give it one more. */
     for (unsigned i = 0; i < 8 * 16; i++) {
-        wharf_idle_work_ended(&core, &idle);
-        take(&core, &idle, 0);
+        wharf_idle_work_ended(&core, &running);
+        running = take(&core, &idle, 0);
     }
     cr_assert_eq(wharf_idle_work_allowed(&core), 8);
     cr_assert_eq(core.idle_work.n_running, 1);
+}
+
+/* A batch that is cancelled while slices of it run: they are idle work until they have ended. */
+Test(wharfd_idle, cancelled_batches_leave_none_running)
+{
+    enum { N_CHUNKS = 64, TABLE = MiB + MiB / 2 };
+    struct test_core_client client;
+    uint8_t *plain = test_data_new(test_data_find("text"), 1, PLAIN_NBYTES);
+
+    wharf_config_init(&test_core_config);
+    test_core_config.slice_ns = 1000;
+    test_core_start(2);
+    test_core_client_init(&client, 2, "uid:2", 64, 4 * MiB);
+    memcpy(client.arena, plain, PLAIN_NBYTES);
+    struct wharf_chunk *table = (struct wharf_chunk *)(client.arena + TABLE);
+    for (unsigned i = 0; i < N_CHUNKS; i++)
+        table[i] = (struct wharf_chunk){.src_nbytes = PLAIN_NBYTES,
+                                        .dst_offset = 2 * MiB + i * 2 * PLAIN_NBYTES,
+                                        .dst_nbytes = 2 * PLAIN_NBYTES};
+    for (unsigned round = 0; round < 20; round++) {
+        struct wharf_submission s = compress_of(0, WHARF_CLASS_BACKGROUND);
+        s.opcode = WHARF_OP_BATCH;
+        s.src_offset = TABLE;
+        s.src_nbytes = N_CHUNKS * sizeof(*table);
+        s.dst_offset = s.dst_nbytes = 0;
+        test_core_submit(&client, &s);
+        cr_assert(TEST_WAIT(TEST_CORE_LOCKED(test_core.idle_work.n_pieces) >= 3));
+        struct wharf_submission cancel = {
+            .opcode = WHARF_OP_CANCEL, .user_data = 1, .src_offset = 100};
+        test_core_submit(&client, &cancel);
+        for (unsigned i = 0; i < 2; i++)
+            test_core_reap(&client);
+        cr_assert_eq(TEST_CORE_LOCKED(test_core.idle_work.n_running), 0, "round %u", round);
+        test_core.idle_work.n_pieces = 0;
+    }
+    test_core_client_deinit(&client);
+    test_core_stop();
+    free(plain);
 }
