@@ -281,6 +281,20 @@ static int make_words(struct wharf_memory *own)
     return wharf_client_fail(r, "cannot make memory for start words: %s", strerror(-r));
 }
 
+/* Beyond the limit the daemon would take the memory, and refuse the jobs. */
+static int check_sum(const struct wharf *wharf, uint64_t nbytes)
+{
+    for (uint32_t i = 0; i < wharf->regions.n_numbers; i++) {
+        const struct wharf_client_region *region = wharf->regions.by_number[i];
+        if (region && region->is_own)
+            nbytes += region->nbytes;
+    }
+    if (nbytes <= WHARF_RING_MAX_START_NBYTES)
+        return 0;
+    return wharf_client_fail(-EDQUOT, "start words of one handle take %llu bytes at most",
+                             (unsigned long long)WHARF_RING_MAX_START_NBYTES);
+}
+
 /* The mapping is the region's from when that is there. */
 static int register_words(struct wharf *wharf, void *data, struct wharf_client_answer *answer)
 {
@@ -288,10 +302,12 @@ static int register_words(struct wharf *wharf, void *data, struct wharf_client_a
     struct wharf_client_region *region;
     int r = -EOPNOTSUPP;
 
-    if (wharf->link.facts.features & FEATURE(START_WORDS))
-        r = add_region(wharf, own, &region);
-    else
+    if (wharf->link.facts.features & FEATURE(START_WORDS)) {
+        r = check_sum(wharf, own->nbytes);
+        r = r < 0 ? r : add_region(wharf, own, &region);
+    } else {
         wharf_client_set_message("start words need a daemon that looks at them");
+    }
     if (r < 0)
         return r;
     region->is_own = 1;

@@ -842,11 +842,12 @@ int wharf_cancel(struct wharf *wharf, uint64_t user_data);
  * wharf_make_start_words: makes and registers whole zeroed pages for start words.  The caller
  * registers them with CUDA, like done words.  The daemon only reads them, and no other memory of a
  * job can be there.
- *   n_words      1 to 131072
+ *   n_words      1 to 131072: those of one handle take 1 MiB at most
  *   ret_words    not NULL; receives the address of the first word
  * wharf_unregister(wharf, words) and wharf_close free the memory.
  * Returns 0, or
  *   -EOPNOTSUPP  there is no daemon, or it does not know start words
+ *   -EDQUOT      they would take more than that
  *   -EINVAL, -ENOMEM  and others as wharf_register
  */
 int wharf_make_start_words(struct wharf *wharf, size_t n_words, uint64_t **ret_words);

@@ -177,7 +177,7 @@ enum wharf_submission_flag {
     WHARF_SUBMISSION_START_WORD = 1 << 6,
 };
 
-/* The largest region with start words: the daemon keeps all of it in memory. */
+/* The most of a session's regions with start words together: the daemon keeps them in memory. */
 #define WHARF_RING_MAX_START_NBYTES ((uint64_t)1 << 20)
 
 /*

@@ -107,9 +107,19 @@ static struct wharf_use drop(struct wharf_core *core, struct wharf_session *sess
     struct wharf_use use = wharf_region_use(region);
 
     session->n_device_regions -= region->is_device;
+    session->starts_nbytes -= region->has_starts ? region->segment.nbytes : 0;
     wharf_core_part_with(core, session, region->memory, &use);
     *region = (struct wharf_region){.is_there = false};
     return use;
+}
+
+/* Whether it can hold start words.  Its pages are the daemon's from then on, locked ones, also
+ * those that the client never wrote: so a session has few. */
+static bool may_have_starts(const struct wharf_session *session,
+                            const Wharf__RegisterMemoryRequest *memory)
+{
+    return session->max_start_ns > 0 && memory->read_only &&
+           memory->nbytes <= WHARF_RING_MAX_START_NBYTES - session->starts_nbytes;
 }
 
 static int add_region(struct wharf_connection *connection,
@@ -129,12 +139,14 @@ static int add_region(struct wharf_connection *connection,
     if (r < 0)
         return r;
     r = wharf_segment_adopt(fd, memory->nbytes, memory->read_only, &wanted.segment);
-    if (r == 0 && session->max_start_ns > 0 && memory->read_only &&
-        memory->nbytes <= WHARF_RING_MAX_START_NBYTES)
+    if (r == 0 && may_have_starts(session, memory))
         wanted.has_starts = wharf_segment_keep(fd, &wanted.segment);
     if (r == 0)
         wanted.memory = wharf_gpu_memory_new(core, session, fd, memory->nbytes, memory->read_only);
-    return wharf_region_enter(connection, &wanted, place, r);
+    r = wharf_region_enter(connection, &wanted, place, r);
+    if (r == 0 && wanted.has_starts)
+        session->starts_nbytes += memory->nbytes;
+    return r;
 }
 
 /* Adds a region to a place where submissions do not find it until it is imported. */

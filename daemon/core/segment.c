@@ -229,7 +229,7 @@ bool wharf_segment_keep(int fd, struct wharf_segment *segment)
 {
     int seals = fcntl(fd, F_GET_SEALS);
 
-    if (seals < 0 || !(seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)))
+    if (seals < 0 || !(seals & F_SEAL_FUTURE_WRITE))
         return false;
     /* As of rings: it does without where little can be locked. */
     mlock(segment->address, segment->nbytes);

@@ -130,6 +130,7 @@ struct wharf_session {
     /* likewise; 0: the client did not agree on compressing jobs */
     uint64_t max_compress_nbytes;
     uint64_t max_start_ns;     /* likewise; 0: the client did not agree on start words */
+    uint64_t starts_nbytes;    /* of regions that can hold start words; the loop thread's */
     struct wharf_lease *lease; /* the current lease; NULL: none */
     struct wharf_lease *home;  /* the lease that had it last, and refers to it */
     uint32_t n_recalls;        /* callers that need it without a lease */

@@ -151,6 +151,24 @@ def test_start_words_are_where_nobody_can_punch_holes():
     session.close()
 
 
+def test_start_words_of_a_session_take_a_megabyte():
+    session = base.client(arena_nbytes=1 << 20)
+    # Memory of another kind does not count.
+    sealed = wc.sealed_memfd(1 << 20, wc.SEALS | wc.SEAL_WRITE)
+    session.register(4, sealed, 1 << 20, read_only=True)
+    add_starts(session, 5, nbytes=(1 << 20) - 4096)
+    add_starts(session, 6, nbytes=4096)
+    add_starts(session, 7, nbytes=4096)
+    for region, result in (4, 'bad_request'), (5, 'ok'), (6, 'ok'), (7, 'bad_request'):
+        equal(session.run(start=(region, 0, 0, 0), **copy_of(1))['result'], wc.RESULTS[result], region)
+    session.unregister(6)
+    session.unregister(7)
+    add_starts(session, 7, nbytes=4096)
+    expect_result(session.run(start=(7, 0, 0, 0), **copy_of(1)), 'ok')
+    session.close()
+    os.close(sealed)
+
+
 def test_start_words_need_done_words():
     connection = wc.Connection(base.DAEMON.socket)
     hello = connection.hello(optional=wc.FEATURE_START_WORDS)

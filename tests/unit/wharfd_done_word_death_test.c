@@ -4,6 +4,7 @@
  * workers, daemons and clients are killed.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,6 +49,24 @@ static void check_gpu(uint32_t engine, bool is_device)
     wharf_close(wharf);
     test_gpu_memory_free(&memory);
     test_chunks_deinit(&chunks);
+    test_wharfd_finish(&wharfd);
+}
+
+Test(wharfd_done_word_death, start_words_of_a_handle_take_a_megabyte)
+{
+    enum { MOST_WORDS = 1 << 17, PAGE_WORDS = 512 };
+    uint64_t *most, *page;
+
+    test_wharfd_start(&wharfd, "");
+    struct wharf *wharf = test_wharfd_open(&wharfd, WHARF_ENGINE_AUTO, 0, 0);
+    cr_assert_eq(wharf_make_start_words(wharf, MOST_WORDS, &most), 0, "%s", wharf_error_message());
+    cr_assert_eq(wharf_make_start_words(wharf, 1, &page), -EDQUOT);
+    cr_assert_eq(wharf_unregister(wharf, most), 0);
+    cr_assert_eq(wharf_make_start_words(wharf, 1, &page), 0, "%s", wharf_error_message());
+    cr_assert_eq(wharf_make_start_words(wharf, MOST_WORDS - PAGE_WORDS + 1, &most), -EDQUOT);
+    cr_assert_eq(wharf_make_start_words(wharf, MOST_WORDS - PAGE_WORDS, &most), 0, "%s",
+                 wharf_error_message());
+    wharf_close(wharf);
     test_wharfd_finish(&wharfd);
 }
 
