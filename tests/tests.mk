@@ -141,7 +141,7 @@ without_simt = $(foreach name,$(1),$(if $(findstring simt,$(name)),,$(name)))
 # daemon reach; their own tests have one thread, and under that sanitizer take minutes.
 one_thread := bgzf_test container_damage_test container_place_test container_seek_test control_test decode_poll_test \
     encode_test extents_test inflate_% line_test rans_chunk_test rans_registered_test rans_test result_test \
-    rle1_forms_test run_pieces_test source_kind_test wharfd_config_test work_queue_test zstd_stream_test
+    rle1_forms_test source_kind_test work_queue_test zstd_stream_test
 tsan_names := $(filter-out $(one_thread),$(call without_simt,$(patsubst tests/unit/%.c,%,$(filter %.c,$(unit_src)))))
 test-programs: $(CLI) $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tests/%),$(unit_bin) $(fuzz_bin) $(VECTORS_BIN) $(GPU_DAEMON))
 

@@ -526,11 +526,9 @@ static void measure_file(const char *path, const char *codec, size_t chunk_nbyte
 
 int main(int argc, char **argv)
 {
-    int has_mps = 0;
-
     test_help(argc, argv, help);
-    if (argc > 1 && strcmp(argv[1], "--mps") == 0) {
-        has_mps = 1;
+    int has_mps = argc > 1 && strcmp(argv[1], "--mps") == 0;
+    if (has_mps) {
         argc--;
         argv++;
     }

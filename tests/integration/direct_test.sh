@@ -114,7 +114,7 @@ EOS
 
 test_beside_a_daemon() {
     make_data
-    start_daemon
+    start_daemon ""
     "$WHARF" cat -q -r 4000000:5000000 --direct --socket s packed | cmp - <(part data 4000000 5000000)
     "$WHARF" unpack -q -r 65500:50000 --direct --socket s weights.whr | cmp - <(part weights 65500 50000)
 }
