@@ -297,11 +297,14 @@ static void *scribble(void *data)
     return NULL;
 }
 
-/* What a client writes to its words is nothing to the daemon, which reads none of them. */
-Test(wharfd_done_word, are_not_read, .init = set_up, .fini = tear_down)
+/* What a client writes to its words is nothing to the daemon, which reads none of them.  All jobs
+ * have one destination, so they need one worker. */
+Test(wharfd_done_word, are_not_read, .fini = tear_down)
 {
     struct scribbler scribbler = {.stops = 0};
 
+    wharf_config_init(&test_core_config);
+    set_up_with(1);
     cr_assert_eq(pthread_create(&scribbler.thread, NULL, scribble, &scribbler), 0);
     for (unsigned round = 0; round < 20; round++) {
         for (uint64_t i = 1; i < 100; i++)
