@@ -5,7 +5,8 @@
  * One codec is one row here, and in the source a folder of encoders and one of kernels.  Everything
  * that goes over all codecs (the host and device tables, tests, fuzz targets and benchmarks) is
  * made of this list.  `make generate` writes what people read: the enumeration below, for whoever
- * searches for a name, and lists in documents.  The source's page about kernels says how to add one.
+ * searches for a name, and lists in documents.  The source's page about kernels says how to add
+ * one.
  *
  * A row is X(ID, name, number, summary): the enumerator's suffix, the folder's and the command
  * line's name, the pinned number that containers and the ring carry, and one line for people.
