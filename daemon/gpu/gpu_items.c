@@ -266,6 +266,7 @@ void wharf_gpu_items_see_to_streams(struct wharf_gpu_backend *backend)
     backend->flight.is_to_leave = backend->flight.has_kernel && has_streams &&
                                   backend->state == WHARF_GPU_UP && !backend->is_beside &&
                                   !backend->is_per_batch;
+    backend->view->n_left += backend->flight.is_to_leave;
 }
 
 void wharf_gpu_items_leave(struct wharf_gpu_backend *backend)
@@ -276,8 +277,8 @@ void wharf_gpu_items_leave(struct wharf_gpu_backend *backend)
         return;
     backend->flight.is_to_leave = backend->flight.has_kernel = false;
     backend->flight.has_served_stream = false;
-    if (wharf_worker_link_send(&backend->link, &message, -1) == 0)
-        backend->view->n_left++;
+    /* A worker that cannot be told has ended. */
+    (void)wharf_worker_link_send(&backend->link, &message, -1);
 }
 
 bool wharf_gpu_items_hang(const struct wharf_gpu_backend *backend, uint64_t now_ns)
