@@ -234,8 +234,8 @@ static unsigned reap_many(struct many *many)
     return n_abandoned;
 }
 
-/* A begun write is not repeated; all else is, and reads are.  A worker and its spare have taken eight
- * jobs at most, and two may be looked at. */
+/* A begun write is not repeated; all else is, and reads are.  A worker and its spare have taken
+ * eight jobs at most, and two may be looked at. */
 Test(wharfd_file, killed_daemon_leaves_each_job_one_end, .timeout = 600)
 {
     enum { MOST_BEGUN = 2 * 8 + 2 };
