@@ -140,8 +140,8 @@ without_simt = $(foreach name,$(1),$(if $(findstring simt,$(name)),,$(name)))
 # What codecs and containers share between threads, the tests of the client, the command and the
 # daemon reach; their own tests have one thread, and under that sanitizer take minutes.
 one_thread := bgzf_test container_damage_test container_place_test container_seek_test control_test decode_poll_test \
-    encode_test extents_test inflate_% line_test rans_chunk_test rans_registered_test rans_test result_test \
-    rle1_forms_test source_kind_test work_queue_test zstd_stream_test
+    encode_test extents_test inflate_% line_range_test line_test rans_chunk_test rans_registered_test rans_test \
+    result_test rle1_forms_test source_kind_test wharfd_flood_test wharfd_rate_probe_test work_queue_test zstd_stream_test
 tsan_names := $(filter-out $(one_thread),$(call without_simt,$(patsubst tests/unit/%.c,%,$(filter %.c,$(unit_src)))))
 test-programs: $(CLI) $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tests/%),$(unit_bin) $(fuzz_bin) $(VECTORS_BIN) $(GPU_DAEMON))
 
@@ -168,17 +168,19 @@ fake_stacks_off := ASAN_OPTIONS=detect_stack_use_after_return=0
 asan_runs = $(foreach name,$(unit_names),"$(if $(findstring simt,$(name)),$(fake_stacks_off) )build/asan/tests/$(name)")
 
 # Committed vectors, and with VECTORS those of a further folder, by way of a table.
-vector_runs := "$(fake_stacks_off) build/asan/tests/vectors tests/vectors" "build/release/tests/vectors tests/vectors"
-# A daemon with a worker: every vector, and storms with all that can be killed being killed.
-daemon_runs := $(foreach v,asan release,"build/$(v)/tests/wharf_gpu_daemon --engine simt vectors tests/vectors" \
-    "build/$(v)/tests/wharf_gpu_daemon --engine simt check 1500" \
+vector_runs := "$(fake_stacks_off) build/asan/tests/vectors --one-order tests/vectors" "build/release/tests/vectors tests/vectors"
+# A daemon with a worker: every vector, and storms with all that can be killed being killed.  Decoders'
+# bounds are what the vectors' own program watches; codecs with and without models pass a daemon alike.
+daemon_runs := "build/release/tests/wharf_gpu_daemon --engine simt vectors tests/vectors" \
+    $(foreach f,lz4 rans,"build/asan/tests/wharf_gpu_daemon --engine simt vectors tests/vectors/$(f)") \
+    $(foreach v,asan release,"build/$(v)/tests/wharf_gpu_daemon --engine simt check 1500" \
     "build/$(v)/tests/wharf_gpu_daemon --engine simt soak 1") \
     "build/release/tests/wharf_gpu_daemon --engine simt faults" \
     "WHARF_TEST_GPU=simt build/release/tests/wharfd_hostile_test"
 ifneq ($(VECTORS),)
 # Too many for the sanitizers, which see the committed ones; untouchable pages guard these.
-vector_runs += "build/release/tests/vectors build/vectors.table $(VECTORS)"
-vector_runs += "build/release/tests/vectors build/vectors-orc.table build/vectors-orc"
+vector_runs += "build/release/tests/vectors --one-order build/vectors.table $(VECTORS)"
+vector_runs += "build/release/tests/vectors --one-order build/vectors-orc.table build/vectors-orc"
 vector_runs += "tests/integration/cat_vectors.py $(VECTORS)"
 vector_runs += "tests/integration/rans_vectors.py $(VECTORS)"
 vector_runs += "VECTORS=$(abspath $(VECTORS)) ONLY=other_writers tests/integration/orc_test.sh"
