@@ -28,7 +28,7 @@ $(TESTLIB): $(call obj,$(wildcard tests/lib/*.c))
 STATIC_LIBS := -static-libgcc -static-libstdc++ $(encoder_libs:%=-l:lib%.a) -l:libprotobuf-c.a -l:libboost_context.a -lm
 
 # Criterion's own main(), except where direct_main.c says why not.
-unit_main   := $(if $(filter tsan,$(VARIANT)),$(call obj,tests/unit/direct_main.c))
+unit_main   := $(if $(filter asan tsan,$(VARIANT)),$(call obj,tests/unit/direct_main.c))
 # Likewise for fuzz targets: our own main() that replays files, or clang's engine.
 fuzz_main   := $(if $(filter fuzz,$(VARIANT)),,$(call obj,tests/fuzz/replay_main.c))
 fuzz_engine := $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer)

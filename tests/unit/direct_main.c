@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * direct_main.c: runs Criterion tests without Criterion's runner, for VARIANT=tsan.
+ * direct_main.c: runs Criterion tests without Criterion's runner, for the sanitizers.
  *
  * Criterion starts each test in a process that shares a memory arena with it, at an address that
- * the thread sanitizer has no room for, and so aborts at its start.  This main() runs the same
- * tests, registered in the same section by the same Test() macro, each in a plain fork.  The
- * functions that the macros call are defined here and so take precedence over the library's.
+ * the thread sanitizer has no room for, and so aborts at its start.  Under the address sanitizer
+ * such a start takes 50 ms, more than most tests, and leaks are not looked for at a test's end.
+ * This main() runs the same tests, registered in the same section by the same Test() macro, each in
+ * a plain fork.  The functions that the macros call are defined here and so take precedence over
+ * the library's.
  *
  *     NAME_test [--tap=FILE]
  */

@@ -162,7 +162,7 @@ Test(wharfd_refused, a_place_that_comes_back_is_given_once)
 /* What one handle uses of each limit, and what there may be. */
 struct use {
     double used[16], allowed[16];
-    const char *limits[16];
+    char *limits[16];
     unsigned n;
 };
 
@@ -208,6 +208,8 @@ Test(wharfd_refused, defaults_allow_as_many_handles_of_defaults_as_connections)
     for (unsigned i = 0; i < use.n; i++)
         cr_assert_leq(n * use.used[i], use.allowed[i], "%s: %g of %g each", use.limits[i],
                       use.used[i], use.allowed[i]);
+    for (unsigned i = 0; i < use.n; i++)
+        free(use.limits[i]);
     test_wharfd_finish(&wharfd);
 }
 
