@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* orc_blocks.c: reads parts of ORC files block by block; see orc_blocks.h. */
 #include "encoders/orc/orc_blocks.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ static int fail_system(const struct wharf_orc_blocks *blocks, int error,
     return -1;
 }
 
-/* Reads the next bytes of the file. */
+/* Reads the next nbytes of the file, and moves past them. */
 static int take(struct wharf_orc_blocks *blocks, void *to, size_t nbytes,
                 struct wharf_orc_error *ret_error)
 {
@@ -101,7 +102,8 @@ static int decode(struct wharf_orc_blocks *blocks, size_t packed_nbytes, uint8_t
     return 0;
 }
 
-/* Without compression the part is one, and read in pieces of that size. */
+/* A file without compression has no block headers.  Its parts are read in pieces of the block
+ * size. */
 static int next_plain(struct wharf_orc_blocks *blocks, uint8_t *out, size_t *ret_nbytes,
                       struct wharf_orc_error *ret_error)
 {

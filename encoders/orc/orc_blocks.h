@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* orc_blocks.h: the bytes of a part of an ORC file, block by block (orc_format.h). */
+/*
+ * orc_blocks.h: reads a part of an ORC file, such as a footer or a stream, block by block.
+ *
+ * A compressed file cuts each part into blocks with headers of three bytes (orc_format.h).  This
+ * reader decodes them in order, one at a time, so that a part of any size needs the memory of two
+ * blocks.
+ */
 #ifndef WHARF_ENCODERS_ORC_ORC_BLOCKS_H
 #define WHARF_ENCODERS_ORC_ORC_BLOCKS_H
 
@@ -10,32 +16,32 @@
 #include "encoders/orc/orc_error.h"
 #include "encoders/orc/orc_format.h"
 
-/* Where bytes come from.  `read` gives all nbytes at `offset`, which are within the file: 0, or
- * -errno, -ENODATA if the file has become shorter.  By any thread. */
+/* The source of a file's bytes.  `read` fills buf with the nbytes at `offset`, which are within the
+ * file.  It returns 0 or -errno; -ENODATA if the file has become shorter.  Any thread may call
+ * it. */
 struct wharf_orc_source {
     int (*read)(void *context, uint64_t offset, void *buf, size_t nbytes);
     void *context;
     uint64_t nbytes;
 };
 
-/* The bytes of a file, and how they are compressed. */
+/* A file's bytes, with the compression that its postscript names. */
 struct wharf_orc_bytes {
     struct wharf_orc_source source;
-    uint32_t compression; /* one that wharf knows */
+    uint32_t compression; /* checked: one that wharf can decode */
     uint32_t block_nbytes;
 };
 
 struct wharf_orc_blocks {
     const struct wharf_orc_bytes *of;
-    uint64_t at; /* in the file, of the next block */
+    uint64_t at; /* offset in the file of the next block */
     uint64_t end;
-    uint64_t block_at; /* of the last one */
-    uint8_t *packed;   /* made when it is needed */
+    uint64_t block_at; /* offset of the block that was read last, for errors */
+    uint8_t *packed;   /* a compressed block; allocated on first use */
     size_t packed_avail;
 };
 
-/* The part at `offset`, which is within `of`.  Nothing is to be freed before the first _next.
- */
+/* Starts at `offset` of `of`, which the part must not leave.  Allocates nothing yet. */
 void wharf_orc_blocks_init(struct wharf_orc_blocks *blocks, const struct wharf_orc_bytes *of,
                            uint64_t offset, uint64_t nbytes);
 void wharf_orc_blocks_deinit(struct wharf_orc_blocks *blocks);
@@ -47,13 +53,15 @@ static inline bool wharf_orc_blocks_have_more(const struct wharf_orc_blocks *blo
 }
 
 /*
- * The next block, of which there is one, to `out`, which has room for the file's block size.  Of
- * *ret_error it fills all but where, stripe and column.
+ * Decodes the next block into `out`, which has room for the file's block size.  There must be one:
+ * see wharf_orc_blocks_have_more.  On failure it fills *ret_error except for where, stripe and
+ * column, which only the caller knows.
  */
 int wharf_orc_blocks_next(struct wharf_orc_blocks *blocks, uint8_t *out, size_t *ret_nbytes,
                           struct wharf_orc_error *ret_error);
 
-/* All of them at once: *ret_bytes is to be freed.  More than most_nbytes are refused. */
+/* Decodes all blocks that are left into *ret_bytes, which the caller frees.  Fails if they have
+ * more than most_nbytes. */
 int wharf_orc_blocks_all(struct wharf_orc_blocks *blocks, size_t most_nbytes, uint8_t **ret_bytes,
                          size_t *ret_nbytes, struct wharf_orc_error *ret_error);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * orc_column.c: rows of a column.
+ * orc_column.c: reads the rows of a column.
  *
- * For each level of the path with a PRESENT stream, one bit is taken for each row that has a value
- * in all levels above.  The rows that are left get the values of the DATA stream, in order.
+ * A column that is nested in structures has a value only where all of these have one.  Each level
+ * of the path may have a PRESENT stream, which holds one bit for each row in which the level above
+ * has a value.  So the levels are read from the root down, and each can only turn more rows into
+ * nulls.  The DATA stream then holds values for the remaining rows alone, in order.
  */
 #include "encoders/orc/orc_column.h"
 
@@ -13,7 +15,7 @@
 
 static const char data_text[] = "stream DATA", present_text[] = "stream PRESENT";
 
-/* Adds to what a stream says where it is. */
+/* Completes an error that a stream has set, by the place of the stream. */
 static int fail_in(const struct wharf_orc_reader *reader, uint32_t column, const char *where,
                    struct wharf_orc_error *ret_error)
 {
@@ -62,7 +64,7 @@ static int open_data(struct wharf_orc_reader *reader, const struct wharf_orc_fil
     return 0;
 }
 
-/* Bytes and booleans are coded in one way alone. */
+/* Bytes and booleans have a single encoding, whatever the version. */
 static bool knows_encoding(const struct wharf_orc_column *column, uint32_t encoding)
 {
     return encoding == WHARF_ORC_DIRECT ||
@@ -105,7 +107,7 @@ void wharf_orc_reader_close(struct wharf_orc_reader *reader)
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-/* Sets nulls; *ret_n_present is how many rows have a value. */
+/* Sets nulls[0] to nulls[n - 1], and *ret_n_present to the number of rows that have a value. */
 static int next_present(struct wharf_orc_reader *reader, uint8_t *nulls, size_t n,
                         size_t *ret_n_present, struct wharf_orc_error *ret_error)
 {
@@ -130,7 +132,8 @@ static int next_present(struct wharf_orc_reader *reader, uint8_t *nulls, size_t 
     return 0;
 }
 
-/* Moves the values, which stand one after the other, to their rows, the last one first. */
+/* Moves the packed values to their rows.  It goes backwards, so that no value is overwritten before
+ * it has been moved. */
 #define SPREAD(type)                                                                               \
     do {                                                                                           \
         type *to = values;                                                                         \

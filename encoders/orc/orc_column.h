@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * orc_column.h: the rows of a column of an ORC file, stripe by stripe.
+ * orc_column.h: reads a column of an ORC file row by row, in one stripe.
  *
- * Columns within structures have a value where these have one.  Several stripes and columns can be
- * read at the same time.  Functions return 0, or -1 with *ret_error filled.
+ * A column within structures has values only in rows in which all of these have one.  Several
+ * readers may run at the same time, for other columns or stripes.  Functions return 0, or -1 with
+ * *ret_error filled.
  */
 #ifndef WHARF_ENCODERS_ORC_ORC_COLUMN_H
 #define WHARF_ENCODERS_ORC_ORC_COLUMN_H
@@ -14,17 +15,18 @@
 struct wharf_orc_column {
     uint32_t number;
     uint32_t kind;                      /* BOOLEAN to BIGINT */
-    unsigned unit_nbytes;               /* of a value: 1, 2, 4 or 8 */
-    unsigned n_levels;                  /* of the path */
-    uint32_t path[WHARF_ORC_MAX_DEPTH]; /* from the root to the column itself */
+    unsigned unit_nbytes;               /* size of a value: 1, 2, 4 or 8 */
+    unsigned n_levels;                  /* entries of `path` */
+    uint32_t path[WHARF_ORC_MAX_DEPTH]; /* column numbers from the root to this column */
 };
 
-/* Looks at the type with this number.  NULL if its values can be read, with *ret_column filled;
- * else why not: "is a column of strings". */
+/* Describes the column `number` in *ret_column.  Returns NULL, or if wharf cannot read such values
+ * the reason: "is in a list, a map or a union". */
 const char *wharf_orc_column_find(const struct wharf_orc_file *file, uint32_t number,
                                   struct wharf_orc_column *ret_column);
 
-/* Of a column in a stripe: the streams, by levels of its path, and how integers are coded. */
+/* Where the streams of a column are in one stripe, by level of its path, and how its integers are
+ * encoded. */
 struct wharf_orc_streams {
     struct wharf_orc_place present[WHARF_ORC_MAX_DEPTH];
     struct wharf_orc_place data;
@@ -32,7 +34,7 @@ struct wharf_orc_streams {
     bool has_encoding;
 };
 
-/* Reads the footer of a stripe, for n_columns columns. */
+/* Reads the footer of a stripe, and fills ret_streams for n_columns columns. */
 int wharf_orc_stripe_read(const struct wharf_orc_file *file, uint32_t stripe,
                           const struct wharf_orc_column *columns, size_t n_columns,
                           struct wharf_orc_streams *ret_streams, struct wharf_orc_error *ret_error);
@@ -43,7 +45,7 @@ enum { WHARF_ORC_MOST_ROWS = 8192 };
 struct wharf_orc_reader {
     const struct wharf_orc_column *column;
     uint32_t stripe;
-    uint64_t n_left; /* rows */
+    uint64_t n_left; /* rows still to read */
     struct wharf_orc_values present[WHARF_ORC_MAX_DEPTH];
     bool has_present[WHARF_ORC_MAX_DEPTH];
     struct wharf_orc_values data;
@@ -57,9 +59,10 @@ int wharf_orc_reader_open(struct wharf_orc_reader *reader, const struct wharf_or
 void wharf_orc_reader_close(struct wharf_orc_reader *reader);
 
 /*
- * The next rows, *ret_n of them, at most WHARF_ORC_MOST_ROWS; 0 at the stripe's end.  `values` gets
- * a value for each row, 0 where there is none, and `nulls` a byte, 1 where there is none; in
- * *ret_n_nulls how many of these.  Booleans are bytes of 0 and 1, the others little-endian.
+ * Reads the next rows: *ret_n of them, at most WHARF_ORC_MOST_ROWS, or 0 at the end of the stripe.
+ * `values` gets a value for each row, 0 for a null.  `nulls` gets a byte for each row, 1 for a
+ * null.  *ret_n_nulls is the number of nulls.  Booleans are bytes of 0 and 1; other values are
+ * little-endian.
  */
 int wharf_orc_reader_next(struct wharf_orc_reader *reader, void *values, uint8_t *nulls,
                           size_t *ret_n, size_t *ret_n_nulls, struct wharf_orc_error *ret_error);

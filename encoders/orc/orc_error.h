@@ -7,9 +7,9 @@
 
 enum wharf_orc_trouble {
     WHARF_ORC_GOOD = 0,
-    WHARF_ORC_DAMAGED, /* no such file is good */
-    WHARF_ORC_UNKNOWN, /* it can be good, and wharf does not know it */
-    WHARF_ORC_SYSTEM,  /* -errno of reading or of memory */
+    WHARF_ORC_DAMAGED, /* violates the format */
+    WHARF_ORC_UNKNOWN, /* may be valid, but uses what wharf does not support */
+    WHARF_ORC_SYSTEM,  /* reading or memory failed: see `error` */
 };
 
 #define WHARF_ORC_NOWHERE UINT32_MAX
@@ -17,9 +17,9 @@ enum wharf_orc_trouble {
 struct wharf_orc_error {
     enum wharf_orc_trouble trouble;
     const char *what;  /* "the footer is longer than the file"; static */
-    int error;         /* of SYSTEM: -errno */
-    uint32_t reason;   /* enum wharf_reason: what the codec of a block or stream says, or NONE */
-    uint64_t offset;   /* in the file, of what is wrong: of a stream or block, its first byte */
+    int error;         /* of WHARF_ORC_SYSTEM: -errno */
+    uint32_t reason;   /* enum wharf_reason: why a block or stream does not decode, or NONE */
+    uint64_t offset;   /* in the file: the first byte of the bad part, block or stream */
     uint32_t stripe;   /* its number from 0, or WHARF_ORC_NOWHERE */
     uint32_t column;   /* likewise */
     const char *where; /* "the footer", "stream DATA"; static, or NULL */

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * orc_file.c: reads the tail of an ORC file.
+ *
+ * An ORC file is read from its end: the last byte gives the size of the postscript, the postscript
+ * that of the footer, and the footer lists types and stripes.  Each part is checked to lie before
+ * the one that was read last.
+ */
 #include "encoders/orc/orc_file.h"
 
 #include <errno.h>
@@ -7,11 +14,11 @@
 
 #include "encoders/orc/orc_message.h"
 
-/* What is being read. */
+/* A file's end while it is read, from its last byte backwards. */
 struct tail {
     struct wharf_orc_file *file;
     struct wharf_orc_error *error;
-    uint64_t footer_end; /* where the postscript begins */
+    uint64_t footer_end; /* offset of the postscript */
 };
 
 static int fail_at(const struct tail *tail, enum wharf_orc_trouble trouble, const char *where,
@@ -79,7 +86,7 @@ static bool is_magic(const char *text)
     return text && strcmp(text, WHARF_ORC_MAGIC) == 0;
 }
 
-/* Old writers name the format at the beginning alone. */
+/* Old writers put the magic only at the file's beginning, not into the postscript. */
 static int check_magic(const struct tail *tail, const Wharf__Orc__PostScript *message)
 {
     const struct wharf_orc_source *source = &tail->file->bytes.source;
@@ -95,7 +102,7 @@ static int check_magic(const struct tail *tail, const Wharf__Orc__PostScript *me
     return message ? 0 : fail_postscript(tail, WHARF_ORC_DAMAGED, "it is no message");
 }
 
-/* *ret_footer_nbytes: of the footer before it. */
+/* *ret_footer_nbytes is the size of the footer, which is before the postscript. */
 static int read_postscript(struct tail *tail, uint64_t *ret_footer_nbytes)
 {
     const struct wharf_orc_source *source = &tail->file->bytes.source;
@@ -133,7 +140,8 @@ static int fail_footer(const struct tail *tail, enum wharf_orc_trouble trouble, 
     return fail_at(tail, trouble, footer_text, what, tail->footer_end);
 }
 
-/* Sets who is the parent of what the type has. */
+/* Sets the parents of the type's subtypes.  Children have higher numbers and one parent each, so
+ * that no cycle is possible. */
 static bool take_type(struct wharf_orc_file *file, uint32_t number, const Wharf__Orc__Type *type)
 {
     file->types[number].kind = type->kind;
@@ -171,7 +179,7 @@ static int take_types(struct tail *tail, const Wharf__Orc__Footer *footer)
 
 /* ---- stripes ------------------------------------------------------------------------------- */
 
-/* Whether the stripe lies before the footer. */
+/* Whether the stripe is within the file, before the footer. */
 static bool take_stripe(const struct tail *tail, const Wharf__Orc__StripeInformation *from,
                         struct wharf_orc_stripe *stripe)
 {
@@ -210,7 +218,7 @@ static int take_stripes(struct tail *tail, const Wharf__Orc__Footer *footer)
             return -1;
         }
         stripe->first_row = n_rows;
-        /* The rows of a file have a number of 63 bits, and so do bytes of its columns. */
+        /* Leaves 4 bits: also the number of bytes of a column of 8-byte values is below 2^63. */
         if (stripe->n_rows > (INT64_MAX >> 4) - n_rows)
             return fail_footer(tail, WHARF_ORC_DAMAGED, "there are more rows than any file has");
         n_rows += stripe->n_rows;

@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * orc_format.h: ORC files, as far as wharf reads them: integer, byte and boolean columns.
+ * orc_format.h: the layout of ORC files, as far as wharf reads them: integer, byte and boolean
+ * columns.
  *
- * By the ORC specification v1.  The messages are those of orc.proto.
+ * Source: the ORC specification v1; the messages are those of its orc.proto.
  *
- *   file    = "ORC", stripe, stripe, ..., metadata, footer, postscript, 1 byte: its size
- *   stripe  = streams with indexes, streams with data, stripe footer
+ *   file    = "ORC", stripe, stripe, ..., metadata, footer, postscript, postscript's size (1 byte)
+ *   stripe  = index streams, data streams, stripe footer
  *
- * Postscript and size are stored plain.  Metadata, footer, stripe footers and streams are each cut
- * into blocks, unless the compression is 0.  A block is 3 bytes, little-endian, and what follows
- * them: twice the size of that, and 1 if it is stored plain.  Compressed, it is what
- * encoders/deflate, snappy, lz4 or zstd decode to at most the postscript's block size.
+ * The postscript and its size are never compressed.  Metadata, footer, stripe footers and streams
+ * are each divided into blocks, unless the compression is 0.  A block is a little-endian header of
+ * 3 bytes and content.  The header is twice the content's size, plus 1 if the content is stored
+ * plain.  Other content is raw Deflate, Snappy, LZ4 or zstd (encoders/deflate, snappy, lz4, zstd)
+ * and decodes to at most the block size of the postscript.
  *
- * Types are a tree: type 0 is the root, commonly a structure, and each has higher numbers than what
- * it is part of.  A column is a type's number.  The stripe footer lists the streams in the order in
- * which they stand in the stripe, from its first byte on.
+ * Types form a tree, listed in pre-order: type 0 is the root, usually a structure, and each type
+ * has a higher number than its parent.  The number of a type is also the number of its column.  The
+ * stripe footer lists streams in the order in which they are in the stripe, without gaps.
  *
- * A column has up to two streams here:
+ * Wharf reads two streams of a column:
  *
- *   PRESENT  encoders/boolrle: for each row whether it has a value; without this stream all have.
- *            A row is here one in which the column's parent has a value.
+ *   PRESENT  encoders/boolrle: for each row in which the column's parent has a value, one bit:
+ *            whether the column has one too.  Without this stream it has one in all these rows.
  *   DATA     boolean: encoders/boolrle.  tinyint: encoders/byterle.  smallint, int and bigint:
- *            encoders/rle1, or rle2 if the column's encoding in the stripe footer is DIRECT_V2,
- * with signed types.  No stream is needed for no values.
+ *            encoders/rle1, or rle2 if the column's encoding in the stripe footer is DIRECT_V2;
+ * both with signed types.  The stream may be missing if there are no values.
  *
- * Wharf refuses what it does not know: LZO, Brotli and other compressions, other encodings, major
- * versions from 1 on, encrypted files, and columns within lists, maps and unions.
+ * Wharf refuses what it does not support: LZO, Brotli and other compressions, other encodings,
+ * major versions from 1 on, encrypted files, and columns in lists, maps and unions.
  */
 #ifndef WHARF_ENCODERS_ORC_ORC_FORMAT_H
 #define WHARF_ENCODERS_ORC_ORC_FORMAT_H
@@ -62,12 +64,12 @@ enum wharf_orc_encoding {
 
 enum {
     WHARF_ORC_BLOCK_HEADER_NBYTES = 3,
-    /* A block's size has 23 bits. */
+    /* The size has 23 bits of a block's header. */
     WHARF_ORC_MAX_BLOCK_NBYTES = (1 << 23) - 1,
-    /* Where the postscript gives none. */
+    /* Applies if the postscript gives none. */
     WHARF_ORC_DEFAULT_BLOCK_NBYTES = 256 << 10,
     WHARF_ORC_MAX_POSTSCRIPT_NBYTES = 255,
-    /* Wharf's own limits, beyond what writers make. */
+    /* Wharf's own limits, above what writers produce. */
     WHARF_ORC_MAX_FOOTER_NBYTES = 64 << 20,
     WHARF_ORC_MAX_DEPTH = 32,
 };

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * orc_message.c: parses protobuf messages of ORC files with a limit on memory.
+ *
+ * A small hostile message can make a parser allocate much more than its own size.  Here the
+ * allocator has a budget proportional to the message, and parsing fails when it is spent.
+ */
 #include "encoders/orc/orc_message.h"
 
 #include <stdlib.h>
 
-/* An empty message takes 2 bytes in another one, and up to 100 of memory with the place that points
- * at it. */
+/* An empty message takes 2 bytes of its parent, and up to 100 bytes of memory with the pointer to
+ * it: 50 for each byte.  The rest is a margin. */
 #define MEMORY_PER_BYTE 64
 #define LEAST_MEMORY_NBYTES ((size_t)1 << 16)
 

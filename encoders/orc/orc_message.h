@@ -8,13 +8,13 @@
 
 #include "encoders/orc/orc.pb-c.h"
 
-/* A message of nbytes, or NULL if it is none, or would take more than some 64 times as much memory.
- */
+/* Return the message of nbytes, or NULL if it does not parse or needs more than some 64 times its
+ * size of memory. */
 Wharf__Orc__PostScript *wharf_orc_parse_postscript(const uint8_t *bytes, size_t nbytes);
 Wharf__Orc__Footer *wharf_orc_parse_footer(const uint8_t *bytes, size_t nbytes);
 Wharf__Orc__StripeFooter *wharf_orc_parse_stripe_footer(const uint8_t *bytes, size_t nbytes);
 
-/* Frees any of them.  Takes NULL. */
+/* Frees a message of any of these types.  Takes NULL. */
 void wharf_orc_message_free(void *message);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* orc_stripe.c: what columns there are to read, and where their streams stand in a stripe. */
+/* orc_stripe.c: finds the columns that wharf can read, and their streams in a stripe. */
 #include <stdlib.h>
 
 #include "encoders/orc/orc_column.h"
@@ -14,7 +14,7 @@ static bool is_known(uint32_t kind)
     return kind <= WHARF_ORC_BIGINT;
 }
 
-/* Fills the path from its end on. */
+/* Fills the path, which the parents give from its end to the root. */
 static const char *find_path(const struct wharf_orc_file *file, uint32_t number,
                              struct wharf_orc_column *column)
 {
@@ -68,7 +68,7 @@ static int fail(const struct wharf_orc_file *file, uint32_t stripe, const char *
     return -1;
 }
 
-/* Whether the stream is one of the column's; if so *ret_place is what it is to fill. */
+/* Whether the stream belongs to the column; *ret_place is then the entry for it in `streams`. */
 static bool is_of(const struct wharf_orc_column *column, const Wharf__Orc__Stream *stream,
                   struct wharf_orc_streams *streams, struct wharf_orc_place **ret_place)
 {

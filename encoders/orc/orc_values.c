@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * orc_values.c: values of a stream.
+ * orc_values.c: decodes the values of a stream.
  *
- * Runs can go on from one block to the next.  run_scan.h finds how many runs are whole in the
- * window; these are decoded.  The rest, less than a run, moves to the window's front, and the next
- * blocks come behind it.  A run that is larger than any good one is decoded as it is, for its
+ * A run can continue from one block into the next.  Invariant: the window holds encoded bytes from
+ * the beginning of a run on.  run_scan.h finds how many runs are complete in it, and these are
+ * decoded.  The rest, an incomplete run, moves to the window's front, and the next blocks are
+ * appended.  A run longer than any valid one is given to the decoder as it is, which fails with the
  * reason.
  */
 #include "encoders/orc/orc_values.h"
@@ -17,10 +18,10 @@
 #include "encoders/run_scan.h"
 
 enum {
-    /* A run has 512 values at most. */
+    /* At least one run: a run has at most 512 values. */
     DECODED_VALUES = 8192,
     PIECE_IN_NBYTES = 64 << 10,
-    /* With so many bytes the first run is whole, or bad. */
+    /* With this many bytes, the first run is complete or bad. */
     ENOUGH_NBYTES = WHARF_RUN_SCAN_MOST_NBYTES,
 };
 
@@ -70,7 +71,7 @@ void wharf_orc_values_close(struct wharf_orc_values *values)
 
 /* ---- decoding ------------------------------------------------------------------------------ */
 
-/* Until there is enough for a run, or no more. */
+/* Appends blocks until the window surely holds a whole run, or none are left. */
 static int fill_window(struct wharf_orc_values *values, struct wharf_orc_error *ret_error)
 {
     size_t left = values->window_end - values->window_at, more;
@@ -89,7 +90,7 @@ static int fill_window(struct wharf_orc_values *values, struct wharf_orc_error *
     return 0;
 }
 
-/* Decodes nbytes of the window, which are runs of n values, or a bad one. */
+/* Decodes nbytes of the window, which hold n values in whole runs, or one bad run. */
 static int decode(struct wharf_orc_values *values, size_t nbytes, size_t n,
                   struct wharf_orc_error *ret_error)
 {
@@ -107,7 +108,8 @@ static int decode(struct wharf_orc_values *values, size_t nbytes, size_t n,
     return 0;
 }
 
-/* The next runs; none are left undecoded.  Whether there were any is in decoded_end. */
+/* Decodes the next runs, after all earlier values were taken.  At the end of the stream,
+ * decoded_end is 0. */
 static int refill(struct wharf_orc_values *values, struct wharf_orc_error *ret_error)
 {
     const struct wharf_run_limits limits = {DECODED_VALUES, PIECE_IN_NBYTES};
@@ -146,14 +148,14 @@ int wharf_orc_values_next(struct wharf_orc_values *values, void *to, size_t n,
     return 0;
 }
 
-/* The bits of a byte, the highest first, each as a byte of 0 or 1. */
+/* Unpacks the bits of a byte, highest first, into bytes of 0 or 1. */
 static void put_bits(uint8_t *to, uint8_t bits)
 {
     for (unsigned i = 0; i < 8; i++)
         to[i] = bits >> (7 - i) & 1;
 }
 
-/* As many whole bytes as there are, and are wanted. */
+/* Unpacks whole bytes: as many as are decoded and fit in n bits.  Returns the number of bits. */
 static size_t next_whole(struct wharf_orc_values *values, uint8_t *to, size_t n)
 {
     size_t there = values->decoded_end - values->decoded_at;
