@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * blosc_chunk.c: decodes a chunk of Blosc 1 or 2 (blosc_format.h).
+ *
+ * A chunk is a header, a table of offsets, and blocks.  A block is decoded in two steps: its
+ * streams are decompressed one after the other, and then its filters are undone, the last one
+ * first.
+ *
+ * INVARIANT: left_nbytes of the walk is what streams may still take from the chunk.  Offsets are
+ * hostile and could let many blocks share one stream; with this budget, the work is linear in the
+ * sizes of source and output.
+ */
 #include "encoders/blosc/blosc_chunk.h"
 
 #include <string.h>
@@ -12,7 +23,7 @@ enum { SIZE_NBYTES = 4 };
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-/* Fills a stream's part of the block. */
+/* Fills a stream's part of the block with one value. */
 static bool fill(struct wharf_blosc_walk *walk, uint8_t *out, uint8_t value, size_t nbytes)
 {
     while (nbytes > 0) {
@@ -40,7 +51,7 @@ static bool copy(struct wharf_blosc_walk *walk, uint8_t *out, size_t at, size_t 
     return true;
 }
 
-/* Charges a stream with what it has of the chunk. */
+/* Takes a stream's bytes from the chunk's budget. */
 static bool charge(struct wharf_blosc_walk *walk, size_t nbytes, size_t size_at)
 {
     if (nbytes > walk->left_nbytes)
@@ -49,7 +60,7 @@ static bool charge(struct wharf_blosc_walk *walk, size_t nbytes, size_t size_at)
     return true;
 }
 
-/* Of one byte that is not 0: `size` is that byte's negative. */
+/* Decodes a run of one byte other than 0: `size` is minus that byte. */
 static bool take_run(struct wharf_blosc_walk *walk, struct wharf_blosc_stream *stream,
                      uint32_t size, size_t size_at)
 {
@@ -87,7 +98,7 @@ static bool take_stream(struct wharf_blosc_walk *walk, struct wharf_blosc_stream
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 struct block {
-    size_t start_at; /* where its start stands in the chunk */
+    size_t start_at; /* offset in the chunk of the block's entry in the table of starts */
     uint8_t *out;
     size_t nbytes;
     unsigned n_streams;
@@ -116,7 +127,7 @@ static bool take_streams(struct wharf_blosc_walk *walk, const struct block *bloc
     return true;
 }
 
-/* What filter i does to a block, if it is one of the shuffles. */
+/* The shuffle that filter i applies to a block; one with empty planes if it is none. */
 static struct wharf_blosc_shuffle shuffle_of(const struct wharf_blosc_walk *walk, unsigned i,
                                              size_t nbytes)
 {
@@ -144,8 +155,8 @@ static bool undo_filter(struct wharf_blosc_walk *walk, unsigned i, const struct 
     return wharf_blosc_unshuffle_there(walk, &shuffle, block->out);
 }
 
-/* The filters that are left are 0 to n - 1.  The first to be undone puts a block in order on its
- * way from scratch, if it can. */
+/* The filters that do something are 0 to n - 1.  The first to be undone, if it is a shuffle and the
+ * block is small enough, reads from scratch and writes to the output, which saves a copy. */
 static bool take_block(struct wharf_blosc_walk *walk, const struct block *block)
 {
     unsigned n = WHARF_BLOSC_N_FILTERS;
@@ -208,7 +219,8 @@ static bool take_blocks(struct wharf_blosc_walk *walk)
 
 /* ---- chunks without streams ------------------------------------------------------------------ */
 
-/* value_nbytes at `value`, again and again.  What is there already doubles. */
+/* Writes value_nbytes at `value` repeatedly.  Each step copies what is already there, and so
+ * doubles it. */
 static bool repeat(struct wharf_blosc_walk *walk, const uint8_t *value, size_t value_nbytes)
 {
     size_t done = value_nbytes, nbytes = walk->header.out_nbytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blosc_chunk.h: a chunk of Blosc 1 or 2, as blosc_format.h has it. */
+/* blosc_chunk.h: decodes a chunk of Blosc 1 or 2 (blosc_format.h). */
 #ifndef WHARF_ENCODERS_BLOSC_BLOSC_CHUNK_H
 #define WHARF_ENCODERS_BLOSC_BLOSC_CHUNK_H
 

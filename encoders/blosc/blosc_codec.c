@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* blosc_codec.c: the codec's row. */
 #include "encoders/blosc/blosc.h"
 #include "encoders/blosc/blosc_format.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU engine: the quick decoders of the codecs inside, and the best form of putting in order.
- */
+/* blosc_decode.c: the CPU engine: the fast decoders of the codecs inside, and the best form of
+ * unshuffling. */
 #include "encoders/blosc/blosc.h"
 #include "encoders/blosc/blosc_lz.h"
 #include "encoders/blosc/blosc_run.h"

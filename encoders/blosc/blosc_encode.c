@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes chunks that every Blosc reads: Blosc 1, one stream a block, LZ4 inside, by the encoder of
- * lz4 that the program has.
+ * blosc_encode.c: writes chunks that every version of Blosc reads: Blosc 1, one stream a block, LZ4
+ * inside.  The LZ4 encoder is the one that the program links.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "encoders/little_endian.h"
 #include "encoders/lz4/lz4.h"
 
-/* A multiple of eight elements of any row. */
+/* A multiple of eight elements of every kind. */
 enum { BLOCK_NBYTES = 64 * 1024, SIZE_NBYTES = 4 };
 
 struct wharf_encoder {
@@ -22,7 +22,7 @@ struct wharf_encoder {
     uint8_t shuffled[BLOCK_NBYTES];
 };
 
-/* The rows that follow have the same order. */
+/* The kinds are in the order of the rows below. */
 static const struct {
     uint8_t flags;
     uint8_t element_nbytes;
@@ -59,7 +59,7 @@ static int blosc_new(const struct wharf_encoder_options *options,
 
     if (r < 0)
         return r;
-    /* Chunks only. */
+    /* This encoder writes chunks, but not bitshuffle's framing. */
     if (options && options->parameter)
         return -EINVAL;
     encoder = calloc(1, sizeof(*encoder));
@@ -89,7 +89,7 @@ static void shuffle_bytes(const uint8_t *in, size_t n, unsigned element_nbytes, 
             out[k * n + i] = in[i * element_nbytes + k];
 }
 
-/* Of n eights of elements. */
+/* Shuffles the bits of 8 n elements. */
 static void shuffle_bits(const uint8_t *in, size_t n, unsigned element_nbytes, uint8_t *out)
 {
     for (unsigned k = 0; k < 8 * element_nbytes; k++) {
@@ -102,8 +102,8 @@ static void shuffle_bits(const uint8_t *in, size_t n, unsigned element_nbytes, u
     }
 }
 
-/* The block as the codec inside gets it: a block that is no whole number of eights is left as it
- * is where bits are shuffled. */
+/* The block as the LZ4 encoder gets it.  In Blosc 1, a block whose elements are no multiple of
+ * eight keeps its order where bits are shuffled. */
 static const uint8_t *shuffle(struct wharf_encoder *encoder, const uint8_t *in, size_t nbytes)
 {
     unsigned element_nbytes = encoder->element_nbytes;
@@ -120,7 +120,7 @@ static const uint8_t *shuffle(struct wharf_encoder *encoder, const uint8_t *in, 
     return encoder->shuffled;
 }
 
-/* Puts the stream of one block at out + *at; false if there is no room. */
+/* Puts the stream of one block at out + *at.  -ENOSPC if there is no room. */
 static int put_block(struct wharf_encoder *encoder, const uint8_t *in, size_t nbytes, uint8_t *out,
                      size_t out_avail, size_t *at)
 {
@@ -159,7 +159,7 @@ static void put_header(const struct wharf_encoder *encoder, uint8_t *out, size_t
     wharf_store_le32(out + 12, (uint32_t)nbytes);
 }
 
-/* -ENOSPC if the chunk does not get smaller than out_avail. */
+/* -ENOSPC if the chunk would not be smaller than out_avail. */
 static int put_blocks(struct wharf_encoder *encoder, const uint8_t *in, size_t in_nbytes,
                       uint8_t *out, size_t out_avail, size_t *ret_nbytes)
 {

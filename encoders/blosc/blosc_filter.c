@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * blosc_filter.c: undoes shuffles and deltas of one block.
+ *
+ * The hard case is a block larger than scratch, since a shuffle moves every byte and a decoder must
+ * not allocate memory by what hostile data says.  Such a block is unshuffled in place; see below.
+ */
 #include "encoders/blosc/blosc_filter.h"
 
 #include <string.h>
@@ -33,20 +39,23 @@ void wharf_blosc_unshuffle(const struct wharf_blosc_walk *walk,
 /* ---- blocks that are larger than scratch ---------------------------------------------------- */
 
 /*
- * The planes are cut into columns of which each has a part of all planes and is put in order by
- * itself.  For that the parts of a column have to stand together: a matrix of n_planes rows of
- * parts is turned round, by moving each part to where it belongs, the part that it finds there to
- * where that belongs, and so on.  What of the planes is no whole part waits in scratch.  A column
- * that is still too large is cut in its turn, which takes three times at most.
+ * In place, by cutting the planes into columns.  Planes hold byte (or bit) k of all elements, so
+ * the same range of elements in all planes, a column, can be unshuffled by itself.  The block is
+ * n_planes x n_columns parts, in the order of planes.  Transposing this matrix of parts makes each
+ * column contiguous.  turn_cycle does so in place, by following the cycles of the permutation: it
+ * puts the part in hand to its destination, takes up the part that was there, and so on.  Bytes at
+ * the ends of planes that do not fill a part are set aside in scratch first.  A column that is
+ * still larger than scratch is cut again; the third cut is always small enough.
  */
 enum {
     COLUMN_NBYTES = 64 * 1024,
-    /* Scratch is divided into a bit for each part, to remember that it was moved, and two parts. */
+    /* Scratch holds a bit for each part, set once the part was moved, and two parts in hand. */
     MARKS_NBYTES = WHARF_BLOSC_SCRATCH_NBYTES / 8,
     PART_MAX = COLUMN_NBYTES / 2,
 };
 
-/* To a lower address, or to one far away. */
+/* Moves bytes in steps of memmove, with polls between: to a lower address, or to one that does not
+ * overlap. */
 static bool move(struct wharf_blosc_walk *walk, uint8_t *to, const uint8_t *from, size_t nbytes)
 {
     while (nbytes > 0) {
@@ -61,7 +70,7 @@ static bool move(struct wharf_blosc_walk *walk, uint8_t *to, const uint8_t *from
     return true;
 }
 
-/* Moves the cycle that part `first` is in.  What is in hand is the part that stood at `at`. */
+/* Moves all parts of the cycle that contains part `first`.  `hand` is the part that was at `at`. */
 static bool turn_cycle(struct wharf_blosc_walk *walk, uint8_t *out, size_t n_planes,
                        size_t n_columns, size_t part_nbytes, size_t first)
 {
@@ -97,8 +106,8 @@ static bool turn_round(struct wharf_blosc_walk *walk, uint8_t *out, size_t n_pla
     return true;
 }
 
-/* Takes `left` bytes from the end of each plane, closes the gaps, and puts what was taken in order
- * behind all planes. */
+/* Takes `left` bytes from the end of each plane, closes the gaps, and unshuffles these bytes to the
+ * end of the block. */
 static bool take_ends(struct wharf_blosc_walk *walk, const struct wharf_blosc_shuffle *shuffle,
                       uint8_t *out, size_t left)
 {
@@ -124,7 +133,8 @@ static bool order_planes(struct wharf_blosc_walk *walk, const struct wharf_blosc
         shuffle->order(walk->scratch, shuffle->plane_nbytes, shuffle->element_nbytes, out);
         return wharf_blosc_spend(walk, 0, nbytes);
     }
-    /* No more than ends fit scratch for; a part is at most 8 KiB then, else PART_MAX. */
+    /* At most as many columns as let take_ends fit in scratch.  A part is then at most 8 KiB,
+     * otherwise PART_MAX. */
     size_t n_columns = (nbytes - 1) / COLUMN_NBYTES + 1;
     size_t n_max = WHARF_BLOSC_SCRATCH_NBYTES / shuffle->n_planes;
     if (n_columns > n_max)
@@ -161,7 +171,7 @@ static unsigned word_nbytes(unsigned element_nbytes)
     }
 }
 
-/* to[i] ^= from[i], from being at least a word before: a word at a time, in order. */
+/* to[i] ^= from[i], a word at a time in rising order.  `from` is at least a word before `to`. */
 static void exclusive_or(uint8_t *to, const uint8_t *from, size_t nbytes, unsigned word)
 {
     size_t i = 0;
@@ -194,7 +204,7 @@ bool wharf_blosc_undo_delta(struct wharf_blosc_walk *walk, unsigned element_nbyt
         out += word;
         nbytes -= word;
     } else {
-        word = 8; /* in any step, as nothing overlaps */
+        word = 8; /* any width is right, as nothing overlaps */
     }
     while (nbytes > 0) {
         size_t n = nbytes < WHARF_POLL_OUT_NBYTES ? nbytes : WHARF_POLL_OUT_NBYTES;

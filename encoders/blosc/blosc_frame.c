@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * blosc_frame.c: decodes the framing of bitshuffle's HDF5 filter (blosc_format.h).
+ *
+ * Each block goes through the codec inside into scratch, and its bits are unshuffled into the
+ * output.  A block larger than scratch is decoded into the output and unshuffled in place.
+ */
 #include "encoders/blosc/blosc_frame.h"
 
 #include <string.h>
@@ -17,7 +23,7 @@ struct frame {
     unsigned element_nbytes;
     uint64_t out_nbytes;
     uint32_t block_nbytes;
-    size_t at; /* in the source */
+    size_t at; /* offset in the source */
     enum wharf_blosc_inside inside;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blosc_frame.h: the framing of bitshuffle's HDF5 filter, as blosc_format.h has it. */
+/* blosc_frame.h: decodes the framing of bitshuffle's HDF5 filter (blosc_format.h). */
 #ifndef WHARF_ENCODERS_BLOSC_BLOSC_FRAME_H
 #define WHARF_ENCODERS_BLOSC_BLOSC_FRAME_H
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* blosc_header.c: reads and checks a chunk's header, in the steps of HEADER in blosc_format.h. */
 #include "encoders/blosc/blosc_header.h"
 
 #include <string.h>
 
 #include "encoders/little_endian.h"
 
-/* Flags 2 and 3 of the extended header, at its last bytes. */
+/* Offsets in the extension, the last 16 bytes of the extended header. */
 enum { FLAGS_2 = 14, FLAGS_3 = 15, METAS = 8 };
 
 static enum wharf_reason check_flags(uint8_t flags_2, uint8_t flags_3)
@@ -29,7 +30,7 @@ static enum wharf_reason read_extension(const uint8_t *extension, struct wharf_b
     header->has_dictionary = flags_3 & WHARF_BLOSC_HAS_DICTIONARY;
     memcpy(header->filters, extension, WHARF_BLOSC_N_FILTERS);
     memcpy(header->metas, extension + METAS, WHARF_BLOSC_N_FILTERS);
-    /* Its first writers left the last filter as it was in memory. */
+    /* The first writers of this version left the last filter undefined. */
     if (header->version == WHARF_BLOSC_VERSION_1 + 1)
         header->filters[WHARF_BLOSC_N_FILTERS - 1] = WHARF_BLOSC_FILTER_NONE;
     for (unsigned i = 0; i < WHARF_BLOSC_N_FILTERS; i++)
@@ -56,7 +57,7 @@ static bool is_codec_known(const struct wharf_blosc_header *header)
            !(header->is_extended && header->inside == WHARF_BLOSC_SNAPPY);
 }
 
-/* Step 5, but for the starts. */
+/* Step 5, except for the starts. */
 static bool is_special_right(const struct wharf_blosc_header *header)
 {
     uint32_t value_nbytes = header->chunk_nbytes - header->header_nbytes;
@@ -85,7 +86,7 @@ static bool has_starts(const struct wharf_blosc_header *header)
     return header->n_blocks <= (header->chunk_nbytes - header->header_nbytes) / 4;
 }
 
-/* Numbers of 4 bytes with a sign. */
+/* The fields of 4 bytes are signed. */
 static bool is_negative(uint32_t n)
 {
     return n > INT32_MAX;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blosc_header.h: reads a chunk's header and judges it as blosc_format.h says.  Every byte is read
- * once.
+ * blosc_header.h: reads a chunk's header and checks it as blosc_format.h says.
+ *
+ * Every byte of the source is read once, so that data that changes meanwhile cannot pass a check
+ * and then differ.
  */
 #ifndef WHARF_ENCODERS_BLOSC_BLOSC_HEADER_H
 #define WHARF_ENCODERS_BLOSC_BLOSC_HEADER_H
@@ -31,7 +33,7 @@ struct wharf_blosc_header {
     uint8_t metas[WHARF_BLOSC_N_FILTERS];
 };
 
-/* Steps 1 to 5: NONE or the reason. */
+/* Steps 1 to 5 of HEADER.  Returns WHARF_REASON_NONE or the reason of the error. */
 enum wharf_reason wharf_blosc_read_header(const uint8_t *in, size_t in_nbytes,
                                           struct wharf_blosc_header *ret_header);
 

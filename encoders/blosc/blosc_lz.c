@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * blosc_lz.c: decodes blosclz, Blosc's own LZ77 codec (BLOSCLZ in blosc_format.h).
+ *
+ * One pass that checks each element before it writes.  As in all codecs of this kind here, copies
+ * of 16 bytes may write past an element while there is room (lz_copy.h).
+ */
 #include "encoders/blosc/blosc_lz.h"
 
 #include "encoders/lz_copy.h"
 
 enum {
-    MATCH = 32,        /* from here on a first byte is a match's */
-    LENGTH_MORE = 7,   /* bytes follow that are added */
-    FAR_HIGH = 31,     /* with a low byte of 255: */
+    MATCH = 32,        /* the least first byte of a match */
+    LENGTH_MORE = 7,   /* more bytes of the length follow */
+    FAR_HIGH = 31,     /* with a low byte of FAR_LOW, */
     FAR_LOW = 255,     /* two bytes follow, */
-    FAR_FIRST = 8192,  /* and are added to this */
-    MATCH_MIN_LESS = 2 /* the high three bits and so many are a match's length */
+    FAR_FIRST = 8192,  /* which are added to this */
+    MATCH_MIN_LESS = 2 /* a match's length is the high three bits plus this */
 };
 
-/* Where it stands. */
+/* The positions in source and output. */
 struct place {
     const uint8_t *ip;
     uint8_t *op;
 };
 
-/* Returns what wharf_decode_poll does; *ret_reason. */
+/* Returns the result of wharf_decode_poll; sets *ret_reason on an error. */
 static uint32_t take_literals(struct wharf_lz *lz, struct place *at, size_t n, uint32_t *ret_reason)
 {
     if (n > (size_t)(lz->in_end - at->ip)) {
@@ -39,7 +45,7 @@ static uint32_t take_literals(struct wharf_lz *lz, struct place *at, size_t n, u
     return WHARF_OK;
 }
 
-/* What a match says.  Of each byte read one more must follow: the next element's first. */
+/* A match.  After each byte read, at least one more must follow: the next element's first. */
 struct match {
     size_t length, distance;
 };

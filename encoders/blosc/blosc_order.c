@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* blosc_order.c: chooses the form of unshuffling that suits the machine. */
 #include "encoders/blosc/blosc_order.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ static const struct {
 };
 enum { N_FORMS = sizeof(forms) / sizeof(forms[0]) };
 
-/* The last form of the list that the machine has: the list is in rising order of demands. */
+/* The last form of the list that the machine can run; later ones are faster and demand more. */
 static const struct wharf_blosc_order *best_form(void)
 {
     unsigned i = N_FORMS;
@@ -40,7 +41,7 @@ static const struct wharf_blosc_order *best_form(void)
     return forms[i].order;
 }
 
-/* Whichever thread comes first puts the same value here, so relaxed order is enough. */
+/* Relaxed order is enough: all threads compute the same value. */
 static _Atomic(const struct wharf_blosc_order *) chosen;
 
 const struct wharf_blosc_order *wharf_blosc_best_order(void)

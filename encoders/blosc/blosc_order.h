@@ -1,11 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blosc_order.h: puts shuffled bytes and bits back in order, in the forms that machines have, as
- * inflate_loop.h has them for Deflate.  All forms give the same bytes.
+ * blosc_order.h: unshuffles bytes and bits, in one form for each instruction set (compare
+ * inflate_loop.h).  All forms give the same bytes.
  *
- * Shuffled data is planes: of bytes, as many as an element has, of which each has the same byte of
- * every element; of bits, eight times as many, of which each byte has the same bit of eight
- * elements, the lowest that of the first.
+ * Shuffled data consists of planes.  Of bytes there is one plane for each byte of an element: plane
+ * k has byte k of every element.  Of bits there are eight times as many: each byte of plane k has
+ * bit k of eight elements, the first one in its lowest bit.
  */
 #ifndef WHARF_ENCODERS_BLOSC_BLOSC_ORDER_H
 #define WHARF_ENCODERS_BLOSC_BLOSC_ORDER_H
@@ -14,8 +13,8 @@
 #include <stdint.h>
 
 /*
- * `in` has planes of plane_nbytes one behind the other; `out`, of the same size, gets the elements.
- * They do not overlap.  element_nbytes is 1 to 255.
+ * `in` has the planes, of plane_nbytes each, one after the other.  `out`, of the same size, gets
+ * the elements.  They do not overlap.  element_nbytes is 1 to 255.
  */
 typedef void wharf_blosc_order_fn(const uint8_t *in, size_t plane_nbytes, unsigned element_nbytes,
                                   uint8_t *out);
@@ -25,7 +24,7 @@ struct wharf_blosc_order {
     wharf_blosc_order_fn *bits;
 };
 
-/* X(form): what the machine must have beyond the compiler's target is in blosc_order.c. */
+/* X(form), from the least to the most demanding; blosc_order.c checks what each demands. */
 #if defined(__x86_64__)
 #define WHARF_BLOSC_ORDER_LIST(X) X(plain) X(avx2)
 #else
@@ -40,8 +39,8 @@ WHARF_BLOSC_ORDER_LIST(X)
 const struct wharf_blosc_order *wharf_blosc_best_order(void);
 
 /*
- * For tests and benchmarks: forces the form called `name` on the whole process, NULL gives the
- * choice back.  Returns 0, -ENOENT (no such form) or -ENOTSUP (not on this machine).
+ * For tests and benchmarks: forces the form called `name` on the whole process; NULL ends this.
+ * Returns 0, -ENOENT (no such form) or -ENOTSUP (not on this machine).
  */
 int wharf_blosc_order_force(const char *name);
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Elements of 2, 4, 8 and 16 bytes; the plain form has the others, and what is left at the end.
+ * blosc_order_avx2.c: unshuffles elements of 2, 4, 8 and 16 bytes with vector instructions.
  *
- * Bytes: 16 elements at a time; each step of unpacking doubles how many bytes of an element stand
- * together.  Bits: 16 bytes of 16 planes are turned round, so that the bytes of the same eight
- * elements stand together; then the highest bits of all bytes are bytes of one element, and the
- * next ones follow by shifts.
+ * Bytes: 16 elements at a time.  Each step of unpack instructions doubles the number of
+ * neighbouring bytes that belong to the same element, so log2(element_nbytes) steps are enough.
+ *
+ * Bits: a 16 x 16 transposition, also by unpack steps, brings the bytes of the same eight elements
+ * together.  movemask then collects the highest bit of each byte, which gives bytes of one element;
+ * a shift left by one brings the bits of the next element to the top.
+ *
+ * The plain form has elements of other sizes, and what is left at the end.
  */
 #include "encoders/blosc/blosc_order.h"
 
@@ -18,7 +22,8 @@
 
 enum { VECTOR = 16 };
 
-/* n vectors of 16 bytes, n a power of two: byte i of vector k goes to byte i * n + k. */
+/* Interleaves n vectors of 16 bytes, n a power of two: byte i of vector k goes to byte i * n +
+ * k. */
 TARGET static inline __attribute__((always_inline)) void interleave(__m128i *v, unsigned n)
 {
     __m128i w[VECTOR];
@@ -49,7 +54,7 @@ order_some_bytes(const uint8_t *in, size_t n, unsigned element_nbytes, uint8_t *
     return i;
 }
 
-/* What is left, from element i on. */
+/* The elements from i on. */
 static void order_last_bytes(const uint8_t *in, size_t n, unsigned element_nbytes, size_t i,
                              uint8_t *out)
 {
@@ -82,7 +87,8 @@ TARGET static void order_bytes(const uint8_t *in, size_t n, unsigned element_nby
     order_last_bytes(in, n, element_nbytes, done, out);
 }
 
-/* The bytes of eight elements' bits, 8 * element_nbytes of them at `rows`, become the elements. */
+/* Transposes the 8 * element_nbytes bytes at `rows`, each a bit of eight elements, to these
+ * elements. */
 TARGET static inline __attribute__((always_inline)) void
 turn_rows(const uint8_t *rows, unsigned element_nbytes, uint8_t *out)
 {
@@ -125,7 +131,7 @@ order_some_bits(const uint8_t *in, size_t n, unsigned element_nbytes, uint8_t *o
     return i;
 }
 
-/* What is left, from the eight elements i on: one bit at a time, as there are few. */
+/* The groups of eight elements from i on, a bit at a time: they are few. */
 static void order_last_bits(const uint8_t *in, size_t n, unsigned element_nbytes, size_t i,
                             uint8_t *out)
 {

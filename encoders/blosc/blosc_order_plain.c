@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* blosc_order_plain.c: unshuffles in portable C, elements of any size. */
 #include <string.h>
 
 #include "encoders/blosc/blosc_order.h"
 
-/* Some elements at a time, so that the lines that they are in stay in the cache for all planes. */
+/* Elements processed at a time: their cache lines stay in the cache for all planes. */
 enum { STRIP = 64 };
 
 static void order_bytes(const uint8_t *in, size_t n, unsigned element_nbytes, uint8_t *out)
@@ -16,7 +17,7 @@ static void order_bytes(const uint8_t *in, size_t n, unsigned element_nbytes, ui
     }
 }
 
-/* Rows become columns: bit c of byte r goes to bit r of byte c. */
+/* Transposes a matrix of 8 x 8 bits: bit c of byte r goes to bit r of byte c. */
 static uint64_t transpose(uint64_t x)
 {
     uint64_t t = (x ^ x >> 7) & UINT64_C(0x00aa00aa00aa00aa);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same walk with the reference decoders of the codecs inside, and the plain form of putting in
- * order. */
+/* blosc_reference.c: the same walk with the reference decoders of the codecs inside and the plain
+ * form of unshuffling. */
 #include "encoders/blosc/blosc.h"
 #include "encoders/blosc/blosc_lz.h"
 #include "encoders/blosc/blosc_run.h"

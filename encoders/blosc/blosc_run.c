@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* blosc_run.c: decodes a chunk or bitshuffle's framing, by the parameter. */
 #include "encoders/blosc/blosc_run.h"
 
 #include "encoders/blosc/blosc.h"
@@ -9,7 +10,7 @@ void wharf_blosc_run(const struct wharf_blosc_parts *parts, const uint8_t *in, s
                      uint8_t *out, size_t out_avail, const struct wharf_codec_setting *setting,
                      uint8_t *scratch, struct wharf_outcome *ret_outcome)
 {
-    /* Nothing may be added to NULL, not even 0: that of an empty buffer stands for this byte. */
+    /* Replaces NULL, the pointer of an empty buffer: C does not define NULL + 0. */
     static uint8_t nothing[1];
     struct wharf_blosc_walk walk = {
         .in = in ? in : nothing,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* blosc_walk.c: what chunks and bitshuffle's framing share: failures, polls, the codecs inside. */
 #include "encoders/blosc/blosc_walk.h"
 
 #include "encoders/decode_poll.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blosc_walk.h: goes through the blocks of a chunk or of bitshuffle's framing.
+ * blosc_walk.h: the state of a decode, for chunks and for bitshuffle's framing.
  *
- * No memory is taken for a block: one of up to WHARF_BLOSC_SCRATCH_NBYTES is decoded into scratch
- * on the stack, from which its bytes are put in order into the output.  A larger one is decoded
- * into its place in the output, and put in order there (blosc_filter.h).
+ * Decoding allocates no memory.  A block of up to WHARF_BLOSC_SCRATCH_NBYTES is decompressed into
+ * scratch, which is on the stack, and unshuffled from there into the output.  A larger block is
+ * decompressed into the output, and unshuffled in place (blosc_filter.c).
  */
 #ifndef WHARF_ENCODERS_BLOSC_BLOSC_WALK_H
 #define WHARF_ENCODERS_BLOSC_BLOSC_WALK_H
@@ -17,7 +17,7 @@
 
 enum { WHARF_BLOSC_SCRATCH_NBYTES = 256 * 1024 };
 
-/* What does the work: the engine's. */
+/* The decoders and the unshuffler of an engine. */
 struct wharf_blosc_parts {
     wharf_decode_fn *inside[WHARF_BLOSC_N_INSIDE];
     const struct wharf_blosc_order *order;
@@ -32,30 +32,31 @@ struct wharf_blosc_walk {
     struct wharf_blosc_parts parts;
     uint8_t *scratch; /* WHARF_BLOSC_SCRATCH_NBYTES */
 
-    struct wharf_outcome failure; /* result OK: there is none */
-    size_t in_since, out_since;   /* done since it last asked whether to go on */
-    uint64_t left_nbytes;         /* what streams may still have, with their sizes */
+    struct wharf_outcome failure; /* its result is OK while there is none */
+    size_t in_since, out_since;   /* work since the last poll */
+    uint64_t left_nbytes; /* bytes of the chunk that streams, with their sizes, may still take */
 
     struct wharf_blosc_header header;
-    uint32_t streams_at; /* none begins before */
+    uint32_t streams_at; /* no stream begins before this offset */
 };
 
-/* One stream, from the byte of its size on; moves *at behind it. */
+/* One stream.  `at` is the offset of its size; decoding it moves `at` to its end. */
 struct wharf_blosc_stream {
     size_t at;
-    size_t end; /* nothing of it lies behind */
+    size_t end; /* the stream ends here at the latest */
     uint8_t *out;
-    size_t out_nbytes; /* exactly so much */
+    size_t out_nbytes; /* exactly so many bytes come out */
     enum wharf_blosc_inside inside;
 };
 
-/* Fails at a byte of the source: false. */
+/* Records a failure at byte `at` of the source.  Returns false. */
 bool wharf_blosc_fail(struct wharf_blosc_walk *walk, enum wharf_reason reason, size_t at);
 
-/* So much was done: asks whether to go on, if it is time to.  False: it has stopped. */
+/* Counts work, and polls if it is time.  False: the caller must stop. */
 bool wharf_blosc_spend(struct wharf_blosc_walk *walk, size_t in_nbytes, size_t out_nbytes);
 
-/* Decodes by the codec inside: nbytes of the source at `at`, behind a size at size_at. */
+/* Decompresses nbytes of the source at stream->at by the codec inside.  Their size field is at
+ * size_at, where errors of the stream are reported. */
 bool wharf_blosc_inside(struct wharf_blosc_walk *walk, const struct wharf_blosc_stream *stream,
                         size_t size_at, size_t nbytes);
 

@@ -23,8 +23,8 @@
  *   PRESENT  encoders/boolrle: for each row in which the column's parent has a value, one bit:
  *            whether the column has one too.  Without this stream it has one in all these rows.
  *   DATA     boolean: encoders/boolrle.  tinyint: encoders/byterle.  smallint, int and bigint:
- *            encoders/rle1, or rle2 if the column's encoding in the stripe footer is DIRECT_V2;
- * both with signed types.  The stream may be missing if there are no values.
+ *            encoders/rle1, or rle2 if the column's encoding in the stripe footer is DIRECT_V2; the
+ *            types are signed.  The stream may be missing if there are no values.
  *
  * Wharf refuses what it does not support: LZO, Brotli and other compressions, other encodings,
  * major versions from 1 on, encrypted files, and columns in lists, maps and unions.
