@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bgzf.c: BGZF's blocks by their sizes (SAM specification, section 4.1), which are believed only
- * as far as decoding bears them out.
+ * bgzf.c: splits BGZF into blocks (SAM specification, section 4.1).
+ *
+ * The size of a block comes from its header, which is not protected by a checksum.  So it is only a
+ * hint, which the caller verifies by decoding: see READ ME FIRST in bgzf.h.
  */
 #include "encoders/gzip/bgzf.h"
 
@@ -17,12 +19,12 @@ const uint8_t wharf_bgzf_marker[WHARF_BGZF_MARKER_NBYTES] = {
 };
 
 enum {
-    EXTRA_START = WHARF_GZIP_FIXED_HEADER_NBYTES + 2, /* behind XLEN */
+    EXTRA_START = WHARF_GZIP_FIXED_HEADER_NBYTES + 2, /* after XLEN */
     SUBFIELD_HEADER_NBYTES = 4,                       /* two letters, 16 bits of length */
     MIN_DEFLATE_NBYTES = 2,                           /* an empty fixed block: 10 bits */
 };
 
-/* Whether the bytes that are there can begin a gzip member with an extra field. */
+/* Whether the bytes so far can be the beginning of a gzip member with an extra field. */
 static bool can_have_extra_field(const uint8_t *in, size_t in_nbytes)
 {
     static const uint8_t start[] = {WHARF_GZIP_MAGIC_0, WHARF_GZIP_MAGIC_1,
@@ -34,7 +36,7 @@ static bool can_have_extra_field(const uint8_t *in, size_t in_nbytes)
     return in_nbytes <= sizeof(start) || (in[sizeof(start)] & WHARF_GZIP_FLAG_EXTRA);
 }
 
-/* Finds "BC" among the subfields.  False if it is not there or the subfields are not sound. */
+/* Finds "BC" among the subfields.  False if it is missing or the subfields are malformed. */
 static bool find_block_size(const uint8_t *extra, size_t extra_nbytes, uint32_t *ret_nbytes)
 {
     size_t at = 0;
@@ -55,7 +57,7 @@ static bool find_block_size(const uint8_t *extra, size_t extra_nbytes, uint32_t 
     return false;
 }
 
-/* As wharf_bgzf_look; where that gives -1, *ret_nbytes is how many bytes would do more. */
+/* As wharf_bgzf_look.  After -1, *ret_nbytes is the number of bytes needed to know more. */
 static int look(const uint8_t *in, size_t in_nbytes, uint32_t *ret_nbytes)
 {
     size_t extra_nbytes;
@@ -66,7 +68,7 @@ static int look(const uint8_t *in, size_t in_nbytes, uint32_t *ret_nbytes)
     if (in_nbytes < EXTRA_START)
         return -1;
     extra_nbytes = wharf_load_le16(in + WHARF_GZIP_FIXED_HEADER_NBYTES);
-    /* The block would not fit BSIZE. */
+    /* BSIZE could not hold the block's size. */
     if (EXTRA_START + extra_nbytes > WHARF_BGZF_MAX_NBYTES)
         return 0;
     *ret_nbytes = (uint32_t)(EXTRA_START + extra_nbytes);
@@ -88,7 +90,8 @@ int wharf_bgzf_look(const uint8_t *in, size_t in_nbytes, uint32_t *ret_nbytes)
     return is_block;
 }
 
-/* What the place is when it is no block; one byte alone is the file's last one. */
+/* What begins here if no block does.  A lone byte 1f, the last of the file, counts as a gzip
+ * member. */
 static uint32_t kind_without_block(const uint8_t *in, size_t in_nbytes)
 {
     if (in_nbytes == 0)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* bgzf_write.c: makes blocks of BGZF. */
 #include "encoders/gzip/bgzf_write.h"
 
 #include <errno.h>
@@ -10,11 +11,12 @@
 #include "encoders/little_endian.h"
 
 enum {
-    /* The marker's, up to the block's size: time, name and operating system are not told. */
+    /* The fixed part of the marker's header, up to the block's size: no time, no name, no operating
+     * system. */
     FIXED_NBYTES = 16,
     HEADER_NBYTES = FIXED_NBYTES + 2,
     DATA_AVAIL = WHARF_BGZF_MAX_NBYTES - HEADER_NBYTES - WHARF_GZIP_TRAILER_NBYTES,
-    STORED_HEADER_NBYTES = 5, /* the last block, of type 0, and its length twice */
+    STORED_HEADER_NBYTES = 5, /* type 0, last block; length and its complement */
 };
 _Static_assert(WHARF_BGZF_PACK_NBYTES + STORED_HEADER_NBYTES <= DATA_AVAIL,
                "what cannot be compressed fits a block");

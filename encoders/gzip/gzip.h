@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gzip.h: the one-shot decoders of gzip, all members of it, as wharf_decode_fn in
- * encoders/codec.h says.  The rules are in encoders/gzip/gzip_format.h.
+ * gzip.h: the one-shot decoders of gzip, which decode all members, with the signature and rules of
+ * wharf_decode_fn (encoders/codec.h).  The format is described in gzip_format.h.
  */
 #ifndef WHARF_ENCODERS_GZIP_GZIP_H
 #define WHARF_ENCODERS_GZIP_GZIP_H
@@ -11,7 +11,8 @@
 /* The CPU engine. */
 wharf_decode_fn wharf_gzip_decode;
 
-/* The reference engine: the zlib library, and a plain walk over the bits that says where. */
+/* The reference engine: the zlib library, and a simple bit-by-bit walk that finds where an error
+ * is. */
 wharf_decode_fn wharf_gzip_decode_reference;
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* gzip_codec.c: the codec's row. */
 #include "encoders/deflate/deflate_encode.h"
 #include "encoders/gzip/gzip.h"
 #include "encoders/gzip/gzip_format.h"

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gzip_decode.c: decodes gzip (RFC 1952), member after member, by the inflater of encoders/deflate.
+ *
+ * An error counts from the start of the source, although each member is decoded as a stream of its
+ * own with an empty window.
+ */
 #include "encoders/gzip/gzip.h"
 
 #include "encoders/decode_poll.h"
@@ -7,9 +13,9 @@
 #include "encoders/gzip/gzip_header.h"
 #include "encoders/outcome.h"
 
-/* A member's end in source and output, or where its first error stands. */
+/* The end of a member in source and output, or its first error. */
 struct member {
-    uint32_t result; /* if it is not OK, this counts: without a reason it was told to end */
+    uint32_t result; /* if not WHARF_OK, the decode ends; without a reason, a poll ended it */
     uint32_t reason;
     uint64_t bit_pos;
     uint8_t *out_next;
@@ -35,7 +41,7 @@ static void decode_trailer(struct member *member, struct wharf_inflate *inflate,
     member->out_next = inflate->out_next;
 }
 
-/* Reads the header at *at, which can have a name of any length, and moves *at behind it. */
+/* Reads the header at *at and moves *at past it.  Names may have any length, so polls are due. */
 static void decode_header(struct member *member, const uint8_t *in, size_t in_nbytes, size_t *at,
                           const struct wharf_codec_setting *setting)
 {
@@ -91,7 +97,7 @@ void wharf_gzip_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t
     do {
         decode_member(&member, in, in_nbytes, at, out ? out + out_nbytes : out,
                       out_avail - out_nbytes, setting);
-        /* Members can be short, and many. */
+        /* Also polls between members: they may be short and many. */
         if (member.result == WHARF_OK && member.bit_pos / 8 - asked_at > WHARF_POLL_IN_NBYTES) {
             asked_at = member.bit_pos / 8;
             member.result = wharf_decode_poll(setting);

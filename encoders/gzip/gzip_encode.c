@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* gzip_encode.c: the encoder of deflate with gzip's framing. */
 #include "encoders/deflate/deflate_encode.h"
 
 static int gzip_new(const struct wharf_encoder_options *options, struct wharf_encoder **ret_encoder)

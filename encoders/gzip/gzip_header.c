@@ -1,9 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gzip_header.c: headers of gzip members (RFC 1952), which may come in pieces of any size.
+ * gzip_header.c: reads headers and trailers of gzip members (RFC 1952, section 2.3).
  *
- * One field after the other, in the header's order; a field that is not whole yet waits in
- * `field`.  The header's own CRC is computed on the way.
+ * A header may come in pieces of any size.  Its fields are read one after the other; `field` keeps
+ * an incomplete one until the next piece.  The header's own CRC is computed meanwhile.
  */
 #include "encoders/gzip/gzip_header.h"
 
@@ -13,7 +12,7 @@
 #include "encoders/gzip/gzip_format.h"
 #include "encoders/little_endian.h"
 
-/* The fields of a header in their order. */
+/* The fields of a header, in order. */
 enum step { MAGIC, METHOD, TIME, EXTRA_LENGTH, EXTRA, NAME, COMMENT, CRC, END };
 
 void wharf_gzip_header_init(struct wharf_gzip_header *header)
@@ -21,7 +20,7 @@ void wharf_gzip_header_init(struct wharf_gzip_header *header)
     *header = (struct wharf_gzip_header){.crc = WHARF_CRC32_INIT, .step = MAGIC};
 }
 
-/* Collects a field of `nbytes`, at most sizeof(header->field).  Whether it is whole. */
+/* Collects a field of nbytes, at most sizeof(header->field).  Whether it is complete. */
 static int collect(struct wharf_gzip_header *header, unsigned nbytes, const uint8_t **in,
                    const uint8_t *in_end)
 {
@@ -38,7 +37,7 @@ static int collect(struct wharf_gzip_header *header, unsigned nbytes, const uint
     return header->field_nbytes == nbytes;
 }
 
-/* Passes over the extra field.  Whether it is whole. */
+/* Skips the extra field.  Whether it is complete. */
 static int skip_extra(struct wharf_gzip_header *header, const uint8_t **in, const uint8_t *in_end)
 {
     size_t n = header->extra_left;
@@ -51,7 +50,7 @@ static int skip_extra(struct wharf_gzip_header *header, const uint8_t **in, cons
     return header->extra_left == 0;
 }
 
-/* Passes over a text with a zero at its end.  Whether it is whole. */
+/* Skips a zero-terminated text.  Whether it is complete. */
 static int skip_text(struct wharf_gzip_header *header, const uint8_t **in, const uint8_t *in_end)
 {
     size_t n = (size_t)(in_end - *in);
@@ -64,14 +63,14 @@ static int skip_text(struct wharf_gzip_header *header, const uint8_t **in, const
     return zero != NULL;
 }
 
-/* Reads the field that comes next, if the flags say that it is there.  Whether it is whole. */
+/* Reads the next field, if the flags say that the header has it.  Whether it is complete. */
 static int read_field(struct wharf_gzip_header *header, const uint8_t **in, const uint8_t *in_end)
 {
     switch ((enum step)header->step) {
     case MAGIC:
     case METHOD:
         return collect(header, 2, in, in_end);
-    case TIME: /* and XFL, OS */
+    case TIME: /* with XFL and OS */
         return collect(header, 6, in, in_end);
     case EXTRA_LENGTH:
         return !(header->flags & WHARF_GZIP_FLAG_EXTRA) || collect(header, 2, in, in_end);
@@ -89,7 +88,7 @@ static int read_field(struct wharf_gzip_header *header, const uint8_t **in, cons
     return 1;
 }
 
-/* Judges the field that has just been read. */
+/* Checks the field that has just been read. */
 static uint32_t judge_field(struct wharf_gzip_header *header)
 {
     const uint8_t *field = header->field;

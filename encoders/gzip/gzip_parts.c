@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* gzip_parts.c: makes the parts of a gzip member with zlib (gzip_parts.h). */
 #include "encoders/gzip/gzip_parts.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ void wharf_gzip_parts_free(struct wharf_gzip_parts *parts)
 
 size_t wharf_gzip_parts_bound(const struct wharf_gzip_parts *parts, size_t in_nbytes)
 {
-    /* deflateBound only reads the stream's settings, but is not declared so. */
+    /* deflateBound does not change the stream, although it is not declared so. */
     return deflateBound((z_stream *)&parts->zlib, in_nbytes) + FLUSH_NBYTES;
 }
 
@@ -63,7 +64,7 @@ int wharf_gzip_parts_encode(struct wharf_gzip_parts *parts, const uint8_t *in, s
     zlib->next_out = out;
     zlib->avail_out = (uInt)out_avail;
     rc = deflate(zlib, is_last ? Z_FINISH : Z_SYNC_FLUSH);
-    /* A flush that fills the output to its last byte may not be a whole one. */
+    /* If a flush fills the output to its last byte, it may be incomplete. */
     if (is_last ? rc != Z_STREAM_END : rc != Z_OK || zlib->avail_in || !zlib->avail_out)
         return -ENOSPC;
     *ret_out_nbytes = out_avail - zlib->avail_out;
@@ -78,9 +79,9 @@ void wharf_gzip_write_header(int level, uint8_t out[WHARF_GZIP_FIXED_HEADER_NBYT
 
     memcpy(out, header, sizeof(header));
     if (level == 9)
-        out[8] = 2; /* XFL: the slowest */
+        out[8] = 2; /* XFL: best compression */
     else if (level == 1)
-        out[8] = 4; /* the fastest */
+        out[8] = 4; /* fastest compression */
 }
 
 void wharf_gzip_write_trailer(uint32_t crc, uint64_t nbytes, uint8_t out[WHARF_GZIP_TRAILER_NBYTES])

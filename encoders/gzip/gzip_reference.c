@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* gzip_reference.c: the reference decoder of gzip: member after member by zlib
+ * (inflate_reference.h). */
 #include "encoders/decode_poll.h"
 #include "encoders/deflate/inflate_reference.h"
 #include "encoders/gzip/gzip.h"
@@ -25,7 +27,7 @@ void wharf_gzip_decode_reference(const uint8_t *in, size_t in_nbytes, uint8_t *o
                 wharf_outcome_fail(&member, stopped, WHARF_REASON_NONE, 0);
         }
         if (member.result != WHARF_OK) {
-            /* Where it stands in the source, not in the member. */
+            /* The place in the source, not in the member. */
             if (member.reason != WHARF_REASON_NONE)
                 member.bit_offset += 8 * (uint64_t)at;
             *ret_outcome = member;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * snappy.h: the decoders of encoders/snappy/, as wharf_decode_fn in encoders/codec.h says; what
- * they decode is in snappy_format.h.
+ * snappy.h: the decoders of encoders/snappy/, with the signature and rules of wharf_decode_fn
+ * (encoders/codec.h).  The format is described in snappy_format.h.
  */
 #ifndef WHARF_ENCODERS_SNAPPY_SNAPPY_H
 #define WHARF_ENCODERS_SNAPPY_SNAPPY_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* snappy_codec.c: the codec's row. */
 #include "encoders/snappy/snappy.h"
 #include "encoders/snappy/snappy_format.h"
 

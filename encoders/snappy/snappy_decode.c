@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * snappy_decode.c: Snappy's raw format.
+ * snappy_decode.c: decodes Snappy's raw format (snappy_format.h).
  *
- * The quick loop takes elements while both ends are far.  Tags follow no rule in most data, so
- * what a tag says is computed without branches.  It stops in front of anything else.  take_element
- * looks at everything, in the order of snappy_format.h, and alone judges.
+ * Two loops share the work.  The fast loop decodes elements while the ends of source and output are
+ * far, so that it may copy in wide steps past an element's end.  In most data the kinds of elements
+ * follow no pattern, and a branch on them would often be mispredicted; so the fast loop computes
+ * what an element does without branches.  It stops before anything unusual.  take_element then
+ * decodes one element with all checks, in the order of snappy_format.h.  It alone reports errors.
  */
 #include "encoders/little_endian.h"
 #include "encoders/lz_copy.h"
 #include "encoders/snappy/snappy.h"
 #include "encoders/snappy/snappy_format.h"
 
-/* Where it stands. */
+/* The positions in source and output. */
 struct place {
     const uint8_t *ip;
     uint8_t *op;
 };
 
-/* Reads the length; a reason.  lz->out_end is then where the output ends. */
+/* Reads the length, and sets lz->out_end to the end of the output.  Returns a reason. */
 static uint32_t take_length(struct wharf_lz *lz, struct place *at)
 {
     uint64_t length = 0;
@@ -65,11 +67,11 @@ static uint32_t take_literals(struct wharf_lz *lz, struct place *at, uint8_t tag
     return WHARF_REASON_NONE;
 }
 
-/* What a match's tag says, in all without a branch: the tags of most data follow no rule. */
+/* What a match's tag says, computed without branches. */
 struct match {
-    unsigned nbytes; /* that belong to the tag */
-    uint32_t mask;   /* of the four bytes behind the tag, those that do */
-    uint32_t high;   /* more of the distance, from the tag */
+    unsigned nbytes; /* bytes that follow the tag */
+    uint32_t mask;   /* selects these from the four bytes after the tag */
+    uint32_t high;   /* bits of the distance that the tag has */
     uint32_t length;
 };
 
@@ -106,7 +108,7 @@ static uint32_t take_match(struct wharf_lz *lz, struct place *at, uint8_t tag)
     return WHARF_REASON_NONE;
 }
 
-/* Any element, near the ends too. */
+/* Decodes any element, with all checks. */
 static uint32_t take_element(struct wharf_lz *lz, struct place *at, uint32_t *ret_stopped)
 {
     if (at->ip == lz->in_end)
@@ -117,8 +119,8 @@ static uint32_t take_element(struct wharf_lz *lz, struct place *at, uint32_t *re
     return take_match(lz, at, tag);
 }
 
-/* What an element without bytes that say how many literals there are reads and writes at most, in
- * steps of 16. */
+/* The most that an element reads and writes in the fast loop, with copies in steps of 16 bytes.  It
+ * has at most 60 literals, whose number is in the tag. */
 enum {
     QUICK_IN_NBYTES = 1 + 64 + WHARF_LZ_SPARE_NBYTES,
     QUICK_OUT_NBYTES = 64 + WHARF_LZ_SPARE_NBYTES,
@@ -127,9 +129,9 @@ enum {
 };
 
 /*
- * Most elements: few literals, or a short match that does not repeat what it writes.  Whether it is
- * the one or the other cannot be foreseen, so it is no branch.  Steps of 8 bytes want a distance of
- * 8 or more.  False: it is another, or not in order.
+ * Decodes the common elements: at most 24 literals, or a match of at most 24 bytes that is at least
+ * 8 bytes back, so that copies in steps of 8 are right.  Which of the two it is selects the source
+ * of the copy by masks, not by a branch.  Returns false, with nothing done, for any other element.
  */
 static inline int take_short_element(const struct wharf_lz *lz, struct place *at, uint8_t tag)
 {
@@ -151,8 +153,8 @@ static inline int take_short_element(const struct wharf_lz *lz, struct place *at
 }
 
 /*
- * Matches and literals while both ends are far; stops in front of literals that are more than 60,
- * and of whatever is not in order.
+ * Decodes elements while the ends are far.  Stops before more than 60 literals, and before any
+ * error.
  */
 static void take_quick_elements(const struct wharf_lz *lz, struct place *ret_at,
                                 const uint8_t *in_limit, const uint8_t *out_limit)
@@ -183,7 +185,7 @@ static void take_quick_elements(const struct wharf_lz *lz, struct place *ret_at,
     *ret_at = at;
 }
 
-/* Everything up to what is not quick or to the time to ask. */
+/* Runs the fast loop until it stops, or until it is time to poll. */
 static void go_quickly(const struct wharf_lz *lz, struct place *at)
 {
     const uint8_t *in_limit = lz->in_end - QUICK_IN_NBYTES;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* By libsnappy, which has no levels. */
+/* snappy_encode.c: compresses with libsnappy, which has no levels. */
 #include <errno.h>
 #include <snappy-c.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "encoders/snappy/snappy.h"
 
-/* libsnappy wants room for the worst that could come: where the caller has less, this is it. */
+/* libsnappy needs room for its worst case.  This is the output if the caller has less. */
 struct wharf_encoder {
     char *room;
     size_t room_nbytes;

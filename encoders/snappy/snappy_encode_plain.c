@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Without libsnappy: lz_plain.h says why.  snappy_encode.c is what programs with libsnappy have
- * instead. */
+/* snappy_encode_plain.c: an encoder without libsnappy (lz_plain.h says why).  Programs that link
+ * libsnappy have snappy_encode.c instead. */
 #include <errno.h>
 #include <string.h>
 
@@ -21,9 +21,11 @@ static int new_encoder(const struct wharf_encoder_options *options,
     return wharf_lz_plain_new(&wharf_snappy_codec, options, ret_encoder);
 }
 
-/* The length, and literals with a tag and four bytes.  A match of four bytes takes three, and with
- * the tag of 60 literals in front of it no more than they are; of 61 it is a byte in 65, which is
- * the worst.  But as much as libsnappy asks for, so that one size is enough for both. */
+/*
+ * The worst case, apart from length and last tags, is a match of 4 bytes after 61 literals: the
+ * literals take two bytes of tag and the match three, so 65 bytes grow to 66.  The bound is that of
+ * libsnappy all the same, so that one size is enough for both encoders.
+ */
 static size_t bound(const struct wharf_encoder *encoder, size_t in_nbytes)
 {
     (void)encoder;

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * snappy_format.h: Snappy's raw format, without the frame that files have around it.
+ * snappy_format.h: Snappy's raw format, without the framing of files.
  *
- *   stream  = length, element, element, ...   until there are so many bytes of output
- *   length    of the output, below 2^32: seven bits a byte, the lowest first, bit 7 set in all but
- *             the last
- *   element = tag, bytes; by the tag's low two bits
- *     0  literals: the tag's high six bits n; 60 to 63: n is the number of n - 59 bytes that
- *        follow, little-endian.  n + 1 literals follow
- *     1  a match of 4 + (bits 2 to 4) bytes, (bits 5 to 7) * 256 + (the byte that follows) back
- *     2  a match of 1 + (the high six bits) bytes, as far back as the two bytes that follow say,
+ * Source: format_description.txt of Snappy.
+ *
+ *   stream  = length, element, element, ...   until the output has the length
+ *   length    of the output, below 2^32: seven bits a byte, lowest first, bit 7 set in all but the
+ *             last
+ *   element = tag, bytes; by the tag's low two bits:
+ *     0  literals: n is the tag's high six bits; if these are 60 to 63, n is the number in the
+ *        n - 59 bytes that follow, little-endian.  n + 1 literals follow
+ *     1  a match of 4 + (bits 2 to 4) bytes at the distance (bits 5 to 7) * 256 + (the next byte)
+ *     2  a match of 1 + (the high six bits) bytes at the distance in the next two bytes,
  *        little-endian
- *     3  the same with four bytes
+ *     3  the same with four bytes of distance
  *
- * The only parameter is 0.  Errors in the length stand at the stream's first bit: bytes missing
+ * The only parameter is 0.  Errors in the length are at the stream's first bit: bytes missing
  * [INPUT_TRUNCATED]; 2^32 or more, or more than five bytes [SNAPPY_LENGTH]; more than there is room
- * for [OUTPUT_TOO_SMALL, OUTPUT_FULL].  What is wrong with an element stands at its tag, and is
- * looked for in this order: the tag missing, or bytes that belong to it [INPUT_TRUNCATED]; a
- * distance of 0, or from before the first output byte [SNAPPY_OFFSET]; more output than the length
- * said [SNAPPY_PAST_END]; literals missing [INPUT_TRUNCATED].
+ * for [OUTPUT_TOO_SMALL, OUTPUT_FULL].  Errors in an element are at its tag, and are checked in
+ * this order: the tag or bytes that belong to it are missing [INPUT_TRUNCATED]; a distance of 0, or
+ * to before the first output byte [SNAPPY_OFFSET]; more output than the length [SNAPPY_PAST_END];
+ * literals missing [INPUT_TRUNCATED].
  *
- * Bytes behind the last element are left alone; libsnappy's decoder agrees in all else.
+ * Bytes after the last element are ignored.  Apart from these, libsnappy accepts the same streams.
  */
 #ifndef WHARF_ENCODERS_SNAPPY_SNAPPY_FORMAT_H
 #define WHARF_ENCODERS_SNAPPY_SNAPPY_FORMAT_H
@@ -32,9 +34,9 @@ enum {
     WHARF_SNAPPY_NEAR_MATCH = 1,
     WHARF_SNAPPY_MATCH = 2,
     WHARF_SNAPPY_FAR_MATCH = 3,
-    WHARF_SNAPPY_MORE = 60, /* from here on bytes follow that say how many literals */
+    WHARF_SNAPPY_MORE = 60, /* from here on, bytes follow with the number of literals */
 
-    /* A match of 64 bytes takes three. */
+    /* A match of 64 bytes takes three bytes. */
     WHARF_SNAPPY_MAX_RATIO = 22,
     WHARF_SNAPPY_MAX_CONSTANT = 0,
 };

@@ -1,3 +1,4 @@
+/* snappy_frame.c: splits files of framed Snappy into pieces (snappy_frame.h). */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "encoders/snappy/snappy_frame.h"
 
@@ -10,7 +11,7 @@
 enum {
     HEADER_NBYTES = 4,
     CHECK_NBYTES = 4,
-    LENGTH_NBYTES = 3, /* of a chunk's output, below 2^21 */
+    LENGTH_NBYTES = 3, /* of a chunk's length field, which is below 2^21 */
 
     TYPE_COMPRESSED = 0x00,
     TYPE_STORED = 0x01,
@@ -50,8 +51,8 @@ static void take_identifier(struct wharf_frame_splitter *splitter, const uint8_t
 }
 
 /*
- * The output's length that raw Snappy begins with, where it is one that a chunk may have; otherwise
- * the most that one may have, which the decoder finds exceeded, or not reached.
+ * The output's size, which raw Snappy begins with.  If that is more than a chunk may have, returns
+ * the most that it may have; the decoder then reports the error.
  */
 static uint32_t length_of(const uint8_t *data, size_t nbytes)
 {

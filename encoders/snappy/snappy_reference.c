@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judge of snappy: by indices, a byte at a time. */
+/* snappy_reference.c: the reference decoder of Snappy, by indices and a byte at a time. */
 #include "encoders/decode_poll.h"
 #include "encoders/outcome.h"
 #include "encoders/snappy/snappy.h"
@@ -11,7 +11,7 @@ struct state {
     uint64_t n_out, length;
 };
 
-/* `nbytes` little-endian bytes, or -1: some are missing. */
+/* The next nbytes bytes as a little-endian number, or -1 if some are missing. */
 static int64_t number(struct state *s, unsigned nbytes)
 {
     int64_t value = 0;
