@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points and windows in memory. */
+/* gzip_index.c: points and windows in memory. */
 #include "encoders/gzip_index/gzip_index.h"
 
 #include <errno.h>
@@ -52,7 +52,8 @@ static int reserve_window(struct wharf_gzip_index *index, size_t nbytes)
     return 0;
 }
 
-/* Compresses a window into less than its own size.  Its new size, or that which it has. */
+/* Compresses a window.  Returns its new size, or nbytes, with nothing written, if that would not be
+ * smaller. */
 static size_t pack_window(const uint8_t *window, size_t nbytes, uint8_t *out)
 {
     struct wharf_encoder *encoder;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GZIDX, which indexed_gzip and rapidgzip write, and .gzi, which bgzip writes.  Neither has a
- * checksum of anything.
+ * gzip_index_foreign.c: reads and writes GZIDX, the format of indexed_gzip and rapidgzip, and .gzi,
+ * the format of bgzip.  Neither has any checksums.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,15 +13,15 @@
 
 /* ---- GZIDX -------------------------------------------------------------------------------- */
 
-/* Of version 1; in version 0 there is no last byte. */
+/* In version 1; points of version 0 lack the last byte. */
 enum { GZIDX_POINT_NBYTES = 18 };
 
-/* What a GZIDX says in front of its points. */
+/* The header of a GZIDX file. */
 struct gzidx {
     size_t point_nbytes;
     uint64_t n_points;
     const uint8_t *points;
-    size_t windows_nbytes; /* behind the points */
+    size_t windows_nbytes; /* after the points */
 };
 
 static int read_gzidx_header(const uint8_t *bytes, size_t nbytes, struct wharf_gzip_index *index,
@@ -39,7 +39,7 @@ static int read_gzidx_header(const uint8_t *bytes, size_t nbytes, struct wharf_g
     gzidx->n_points = wharf_load_le32(bytes + 31);
     gzidx->points = bytes + WHARF_GZIDX_HEADER_NBYTES;
     nbytes -= WHARF_GZIDX_HEADER_NBYTES;
-    /* Others than Deflate's own are for decoders of something else. */
+    /* Indexes with other windows are for decoders of other formats. */
     if (wharf_load_le32(bytes + 27) != WHARF_DEFLATE_WINDOW_NBYTES ||
         gzidx->n_points > nbytes / gzidx->point_nbytes)
         return -EBADMSG;
@@ -47,8 +47,8 @@ static int read_gzidx_header(const uint8_t *bytes, size_t nbytes, struct wharf_g
     return 0;
 }
 
-/* A point; version 0 has a window for all but the first.  `bits` of the byte before the offset
- * belong to it. */
+/* Reads a point.  In version 0 all points but the first have a window.  Byte 16 says how many bits
+ * of the byte before the offset belong to the point. */
 static int read_gzidx_point(const struct gzidx *gzidx, const uint8_t *bytes, size_t *at,
                             struct wharf_gzip_index *index)
 {
@@ -64,13 +64,13 @@ static int read_gzidx_point(const struct gzidx *gzidx, const uint8_t *bytes, siz
         point.window_nbytes > gzidx->windows_nbytes - *at)
         return -EBADMSG;
     point.bit_offset = 8 * in_offset - bytes[16];
-    /* The file's beginning, wherever a reader is sent for it. */
+    /* The first point is the beginning of the file, whatever block it names. */
     if (index->n_points == 0) {
         point.bit_offset = 0;
         point.is_member = true;
     }
     *at += point.window_nbytes;
-    /* The end of the file is a point too, from which nothing is decoded. */
+    /* Some writers add the file's end as a point.  Nothing can be decoded from there. */
     if (index->n_points && in_offset >= index->in_nbytes)
         return 0;
     return wharf_gzip_index_add(index, &point, windows + *at - point.window_nbytes, false);
@@ -91,7 +91,7 @@ static void write_gzidx_header(const struct wharf_gzip_index *index, uint8_t *ou
 {
     uint64_t spacing = index->n_points > 1 ? index->out_nbytes / index->n_points : 1 << 20;
 
-    /* Readers want more than a window between two points. */
+    /* Readers expect points to be further apart than a window. */
     if (spacing < 2 * WHARF_DEFLATE_WINDOW_NBYTES)
         spacing = 2 * WHARF_DEFLATE_WINDOW_NBYTES;
     memset(out, 0, WHARF_GZIDX_HEADER_NBYTES);
@@ -115,7 +115,7 @@ static void write_gzidx_point(const struct wharf_gzip_point *point, uint8_t *out
     out[17] = point->window_nbytes > 0;
 }
 
-/* All of a window, with zeros in front of what a young member has. */
+/* Writes a window at full size, with zeros in front if the member has less output. */
 static bool write_gzidx_window(const struct wharf_gzip_index *index,
                                const struct wharf_gzip_point *point, uint8_t *out)
 {
@@ -166,8 +166,8 @@ int wharf_gzip_index_write_gzidx(const struct wharf_gzip_index *index, uint8_t *
 
 /* ---- .gzi --------------------------------------------------------------------------------- */
 
-/* It has no magic number: its size must be what its first bytes say.  The first block, at the
- * beginning of the file, is not in it. */
+/* .gzi has no magic number, so a file is taken for one if its size fits the number of points in its
+ * first bytes.  The first block, at the beginning of the file, is not listed. */
 int wharf_gzi_read(const uint8_t *bytes, size_t nbytes, struct wharf_gzip_index *index)
 {
     struct wharf_gzip_point point = {.is_member = true};

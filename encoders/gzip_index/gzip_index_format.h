@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gzip_index_format.h: the bytes of the three formats that indexes are kept in, as GZIP_INDEX.md
- * describes them.  Internal to this folder.
+ * gzip_index_format.h: constants of the three formats of index files, described in GZIP_INDEX.md.
+ * Internal to this folder.
  */
 #ifndef WHARF_ENCODERS_GZIP_INDEX_GZIP_INDEX_FORMAT_H
 #define WHARF_ENCODERS_GZIP_INDEX_GZIP_INDEX_FORMAT_H
@@ -27,7 +27,8 @@ enum {
 #define WHARF_WHI_MAGIC "WHI\r\n\x1a\n"
 #define WHARF_GZIDX_MAGIC "GZIDX"
 
-/* Each takes all bytes of an index, whose magic number was seen; as wharf_gzip_index_read. */
+/* Each reads an index, whose magic number has been checked, with the results of
+ * wharf_gzip_index_read. */
 int wharf_whi_read(const uint8_t *bytes, size_t nbytes, struct wharf_gzip_index *index);
 int wharf_gzidx_read(const uint8_t *bytes, size_t nbytes, struct wharf_gzip_index *index);
 int wharf_gzi_read(const uint8_t *bytes, size_t nbytes, struct wharf_gzip_index *index);

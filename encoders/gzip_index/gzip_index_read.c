@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which format an index is of, what all of them have to keep, and wharf's own. */
+/* gzip_index_read.c: finds an index's format, checks what holds for all formats, and reads wharf's
+ * own. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static int read_header(const uint8_t *bytes, struct wharf_gzip_index *index)
                : 0;
 }
 
-/* Its window stands at windows[*at], of which there are nbytes in all. */
+/* Reads a point, whose window is at windows[*at]; all windows have nbytes. */
 static int read_point(const uint8_t *bytes, const uint8_t *windows, size_t nbytes, size_t *at,
                       struct wharf_gzip_index *index)
 {
@@ -53,7 +54,8 @@ static int read_point(const uint8_t *bytes, const uint8_t *windows, size_t nbyte
     r = wharf_gzip_index_add(index, &point, windows + *at, false);
     if (r < 0)
         return r;
-    /* Compressed or not, it is kept as it is. */
+    /* wharf_gzip_index_add took the stored size for the window's.  The window stays as it is,
+     * compressed or not. */
     index->points[index->n_points - 1].window_nbytes = window_nbytes;
     *at += stored_nbytes;
     return 0;
@@ -90,7 +92,7 @@ int wharf_whi_read(const uint8_t *bytes, size_t nbytes, struct wharf_gzip_index 
 
 /* ---- any ---------------------------------------------------------------------------------- */
 
-/* Whether each point stands behind the one before it and within the file. */
+/* Whether each point is after the one before it, and within the file. */
 static bool is_in_order(const struct wharf_gzip_index *index)
 {
     const struct wharf_gzip_point *points = index->points;

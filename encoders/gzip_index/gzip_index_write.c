@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wharf's own format, written. */
+/* gzip_index_write.c: writes wharf's own format. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gzip_span.c: decodes one span of an indexed file (gzip_span.h).
+ *
+ * The stream decoder starts at the span's point, with its window, and the span ends when it has
+ * given the span's output or when it needs bytes past the next point.
+ */
 #include "encoders/gzip_index/gzip_span.h"
 
 #include <errno.h>
@@ -11,15 +17,15 @@ struct span {
     const struct wharf_gzip_point *point;
     const struct wharf_gzip_span_io *io;
     struct wharf_stream *stream;
-    uint64_t start;  /* in the file: where the stream begins */
-    uint64_t offset; /* and how far it was read */
-    uint64_t end;    /* no byte from here on is the span's */
-    uint64_t left;   /* output that is missing */
+    uint64_t start;  /* where the stream begins in the file */
+    uint64_t offset; /* how far the file was read */
+    uint64_t end;    /* the span's bytes end here */
+    uint64_t left;   /* output still to come */
     uint64_t out_nbytes;
     uint32_t checksum;
 };
 
-/* NULL without memory, or with a window that does not decode: then *ret_is_bad. */
+/* NULL without memory, or if the window does not decode; *ret_is_bad tells them apart. */
 static struct wharf_stream *open_stream(const struct wharf_gzip_index *index,
                                         const struct wharf_gzip_point *point, bool *ret_is_bad)
 {
@@ -47,7 +53,7 @@ static void fail(const struct span *span, uint32_t result, uint32_t reason, uint
     outcome->out_nbytes = span->out_nbytes;
 }
 
-/* 1: read, 0: the span has no more, or -errno. */
+/* Returns 1 after reading, 0 if the span has no more bytes, or -errno. */
 static int feed(struct span *span)
 {
     size_t avail;
@@ -76,7 +82,7 @@ static int take(struct span *span, const uint8_t *bytes, size_t nbytes)
     return span->io->put(span->io->context, bytes, nbytes);
 }
 
-/* The stream says that it is over. */
+/* The stream has ended, before the span's output was complete. */
 static void end_early(const struct span *span, struct wharf_outcome *outcome)
 {
     wharf_stream_outcome(span->stream, outcome);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zlib_call.c: what a call hands out, and room for more. */
+/* zlib_call.c: hands a call's output to the caller, and makes room for more. */
 #include "encoders/zlib/zlib_call.h"
 
 #include <string.h>
@@ -25,8 +25,8 @@ void wharf_zlib_call_flush(struct wharf_zlib_call *call)
     steps->flushed = steps->pos;
 }
 
-/* Moves the last 32 KiB to the front.  What zlib has in its window is what there was before this
- * call: it is kept aside while it may still be asked for. */
+/* Moves the last 32 KiB to the front.  zlib's window is what it was before this call; a copy of it
+ * is kept in `saved`, for a hand-over to zlib. */
 void wharf_zlib_call_make_room(struct wharf_zlib_call *call)
 {
     struct wharf_zlib_steps *steps = call->steps;

@@ -1,33 +1,32 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zlib_call.h: a call of zlib_steps.h on its way: its input through the bit buffer, and its output.
- * Internal to encoders/zlib.
+ * zlib_call.h: the state of one call of zlib_steps.h: its input, read through the bit buffer, and
+ * its output.  Internal to encoders/zlib.
  */
 #ifndef WHARF_ENCODERS_ZLIB_ZLIB_CALL_H
 #define WHARF_ENCODERS_ZLIB_ZLIB_CALL_H
 
 #include "encoders/zlib/zlib_state.h"
 
-/* How a state ends: the next one goes on, or the call is over. */
+/* What follows a state: the next one, or the end of the call. */
 enum wharf_zstep { WHARF_ZSTEP_ON, WHARF_ZSTEP_LEAVE, WHARF_ZSTEP_NEED_DICT };
 
 struct wharf_zlib_call {
     struct wharf_zlib_steps *steps;
     struct wharf_zlib_io *io;
     int flush;
-    const uint8_t *begin; /* of this call's input */
+    const uint8_t *begin; /* start of this call's input */
     const uint8_t *in;
     size_t in_left;
-    size_t out_left;  /* what the caller has room for behind all output, flushed or not */
-    size_t out_first; /* out_left at the beginning */
-    size_t out_mark;  /* and where the trailer was reached */
-    uint8_t *out;     /* where the output that is not flushed yet goes */
+    size_t out_left;  /* the caller's room after all output, flushed or not */
+    size_t out_first; /* out_left at the start of the call */
+    size_t out_mark;  /* out_left when the trailer was reached */
+    uint8_t *out;     /* where output that is not flushed yet goes */
 };
 
-/* Hands out what has been decoded, and brings the checksum up to date. */
+/* Copies decoded output to the caller, and updates the checksum. */
 void wharf_zlib_call_flush(struct wharf_zlib_call *call);
 
-/* At least a longest match's room in the buffer. */
+/* Makes room in the buffer for the longest match at least. */
 void wharf_zlib_call_make_room(struct wharf_zlib_call *call);
 
 static inline enum wharf_zstep wharf_zlib_call_bad(struct wharf_zlib_call *call, const char *msg)
@@ -37,7 +36,7 @@ static inline enum wharf_zstep wharf_zlib_call_bad(struct wharf_zlib_call *call,
     return WHARF_ZSTEP_ON;
 }
 
-/* At least n bits in the buffer, taking no byte more than that needs; false: the input ends. */
+/* Fills the buffer to at least n bits, with no byte more than needed.  False: the input ends. */
 static inline bool wharf_zlib_call_need(struct wharf_zlib_call *call, unsigned n)
 {
     struct wharf_zlib_steps *steps = call->steps;
@@ -64,7 +63,7 @@ static inline void wharf_zlib_call_clear(struct wharf_zlib_call *call)
     call->steps->bits = 0;
 }
 
-/* The n lowest bits, which are there, and drops them. */
+/* Takes the lowest n bits, which must be in the buffer. */
 static inline unsigned wharf_zlib_call_take(struct wharf_zlib_call *call, unsigned n)
 {
     unsigned value = (unsigned)(call->steps->hold & (((uint64_t)1 << n) - 1));

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* zlib_codec.c: the codec's row. */
 #include "encoders/deflate/deflate_encode.h"
 #include "encoders/zlib/zlib.h"
 #include "encoders/zlib/zlib_format.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* zlib_decode.c: decodes zlib streams (RFC 1950) by the inflater of encoders/deflate. */
 #include "encoders/zlib/zlib.h"
 
 #include "encoders/decode_poll.h"

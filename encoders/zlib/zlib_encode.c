@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* zlib_encode.c: the encoder of deflate with zlib's framing. */
 #include "encoders/deflate/deflate_encode.h"
 
 static int zlib_new(const struct wharf_encoder_options *options, struct wharf_encoder **ret_encoder)

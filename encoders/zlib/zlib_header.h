@@ -11,7 +11,7 @@
 #include "encoders/zlib/zlib_format.h"
 #include "proto/wharf_result.h"
 
-/* The result that belongs to a reason of the two functions below. */
+/* The result for a reason of the two functions below. */
 static inline uint32_t wharf_zlib_result(uint32_t reason)
 {
     if (reason == WHARF_REASON_NONE)
@@ -21,8 +21,8 @@ static inline uint32_t wharf_zlib_result(uint32_t reason)
     return reason == WHARF_REASON_ZLIB_CHECKSUM ? WHARF_BAD_CHECKSUM : WHARF_BAD_DATA;
 }
 
-/* Judges the header at `in`.  Returns NONE, and the data begin WHARF_ZLIB_HEADER_NBYTES further;
- * or the reason. */
+/* Checks the header at `in`.  Returns NONE, and the data begin WHARF_ZLIB_HEADER_NBYTES further on;
+ * or the reason of an error. */
 static inline uint32_t wharf_zlib_header(const uint8_t *in, size_t in_nbytes)
 {
     if (in_nbytes < WHARF_ZLIB_HEADER_NBYTES)
@@ -40,7 +40,7 @@ static inline uint32_t wharf_zlib_header(const uint8_t *in, size_t in_nbytes)
     return WHARF_REASON_ZLIB_DICTIONARY;
 }
 
-/* Judges the trailer at `in`, `adler` being the output's checksum. */
+/* Verifies the trailer at `in` against the output's checksum. */
 static inline uint32_t wharf_zlib_trailer(const uint8_t *in, size_t in_nbytes, uint32_t adler)
 {
     if (in_nbytes < WHARF_ZLIB_TRAILER_NBYTES)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* zlib_reference.c: the reference decoder of zlib streams: the zlib library
+ * (inflate_reference.h). */
 #include "encoders/deflate/inflate_reference.h"
 #include "encoders/zlib/zlib.h"
 

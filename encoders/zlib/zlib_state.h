@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zlib_state.h: where an inflater of zlib_steps.h stands between two calls, and what a call is
- * given.
+ * zlib_state.h: the state of an inflater of zlib_steps.h between two calls, and the fields of
+ * z_stream that a call uses.
  *
- * Its members that a genuine zlib has too mean what they mean there, so hand_over.c copies them.
- * The rest is the output that this one keeps, and the headers that a genuine zlib reads again.
+ * Members that zlib's own state has too have the same meaning here, so that
+ * clientlib/preload/hand_over.c can copy them.  The others hold the output that this inflater
+ * keeps, and block headers, which zlib must read again after a hand-over.
  */
 #ifndef WHARF_ENCODERS_ZLIB_ZLIB_STATE_H
 #define WHARF_ENCODERS_ZLIB_ZLIB_STATE_H
@@ -15,7 +16,7 @@
 
 #include "encoders/deflate/inflate.h"
 
-/* zlib's results and ways to flush, as zlib.h has them. */
+/* The values of zlib.h. */
 enum {
     WHARF_Z_OK = 0,
     WHARF_Z_STREAM_END = 1,
@@ -26,7 +27,8 @@ enum {
 };
 enum { WHARF_Z_FINISH = 4, WHARF_Z_BLOCK = 5, WHARF_Z_TREES = 6 };
 
-/* zlib's states, in its order.  INVARIANT: WHARF_ZMODE_HEAD is zlib's HEAD, and each counts one. */
+/* The states of zlib's inflate.h, with its numbers: WHARF_ZMODE_HEAD equals zlib's HEAD, and each
+ * next one is one more. */
 enum wharf_zmode {
     WHARF_ZMODE_HEAD = 16180,
     WHARF_ZMODE_FLAGS,
@@ -62,16 +64,16 @@ enum wharf_zmode {
     WHARF_ZMODE_SYNC,
 };
 
-/* Which checksums and headers there are: zlib's `wrap`. */
+/* Which framing and checksum the stream has, as in zlib's `wrap`. */
 enum { WHARF_ZWRAP_ZLIB = 1, WHARF_ZWRAP_GZIP = 2, WHARF_ZWRAP_CHECK = 4 };
 
-/* Room behind the window; both together stay in a second-level cache. */
+/* Room after the window.  Both together fit the second-level cache. */
 #define WHARF_ZLIB_STEPS_SPAN_NBYTES (96 * 1024)
-/* The header of a dynamic block, with the bytes that it shares. */
+/* The largest header of a dynamic block, with the bytes that it shares with its neighbours. */
 #define WHARF_ZLIB_STEPS_LOG_NBYTES ((WHARF_DEFLATE_MAX_HEADER_NBITS + 7) / 8 + 8)
 
-/* A dynamic header: the bits that were there when its type was known, and what was pulled behind
- * them. */
+/* A dynamic block's header as it was read: the bit buffer when its type was known, and the bytes
+ * read after that. */
 struct wharf_zlib_log {
     uint64_t hold;
     unsigned bits;
@@ -81,45 +83,45 @@ struct wharf_zlib_log {
 
 struct wharf_zlib_steps {
     uint32_t mode;
-    bool last;      /* this block is the last */
-    bool is_fixed;  /* its codes are the fixed ones */
+    bool last;      /* the current block is the last */
+    bool is_fixed;  /* the current block has the fixed codes */
     int wrap;       /* or-ed WHARF_ZWRAP_* */
-    int flags;      /* gzip's flags with the method; 0 for zlib, -1 while unknown or raw */
-    uint32_t dmax;  /* the window that a zlib header declared */
-    uint32_t check; /* of all output so far */
+    int flags;      /* gzip's method and flags; 0 for zlib, -1 if unknown or raw */
+    uint32_t dmax;  /* the window size of a zlib header */
+    uint32_t check; /* checksum of all output so far */
     uint64_t total; /* output so far */
     unsigned wbits, wsize, whave;
 
-    uint64_t hold; /* the bits taken from the input but not used; zeros above them */
+    uint64_t hold; /* bits read from the input and not used; zeros above them */
     unsigned bits;
 
-    uint32_t length; /* left of a stored block, a match or a header's field; or the literal */
-    uint32_t offset; /* the distance */
-    unsigned extra;  /* bits to come */
-    uint32_t was;    /* the match's length at its beginning */
-    int back;        /* bits back to the start of the unit, -1 at an end of a block */
+    uint32_t length; /* rest of a stored block, match or header field; or the literal */
+    uint32_t offset; /* the match's distance */
+    unsigned extra;  /* number of extra bits to read */
+    uint32_t was;    /* the match's whole length */
+    int back;        /* bits since the unit's start, -1 at the end of a block */
 
     unsigned ncode, nlen, ndist, have;
     uint8_t precode_lengths[WHARF_DEFLATE_N_PRECODE];
     uint16_t precode[1 << WHARF_DEFLATE_MAX_PRECODE_NBITS];
     uint8_t lengths[WHARF_DEFLATE_N_LENGTHS];
 
-    /* The last two dynamic headers, logs[n_headers & 1] the last: a genuine zlib reads them again
-     * when it takes over. */
+    /* The last two dynamic headers; logs[n_headers & 1] is the latest.  zlib reads them again when
+     * it takes over, to build its tables. */
     unsigned n_headers;
     struct wharf_zlib_log logs[2];
 
-    struct wharf_inflate inflate; /* the tables, and where the quick loop stands while it runs */
+    struct wharf_inflate inflate; /* the tables, and the position of the fast loop while it runs */
 
-    size_t pos;        /* the end of the output in `out` */
-    size_t flushed;    /* the caller has it up to here */
-    size_t window_end; /* the end of what zlib has in its window */
-    bool has_saved;    /* the window is in `saved` instead, since `out` was moved on */
+    size_t pos;        /* end of the output in `out` */
+    size_t flushed;    /* end of the output that the caller has */
+    size_t window_end; /* end of what zlib would have in its window */
+    bool has_saved;    /* the window is in `saved`, since `out` was moved */
     uint8_t saved[WHARF_DEFLATE_WINDOW_NBYTES];
     uint8_t out[WHARF_DEFLATE_WINDOW_NBYTES + WHARF_ZLIB_STEPS_SPAN_NBYTES];
 };
 
-/* The members of zlib's z_stream that a call reads and writes. */
+/* The members of z_stream that a call reads and writes. */
 struct wharf_zlib_io {
     const uint8_t *next_in;
     uint32_t avail_in;
@@ -131,7 +133,7 @@ struct wharf_zlib_io {
     int data_type;
 };
 
-/* What zlib has in its window: `whave` bytes. */
+/* What zlib would have in its window: `whave` bytes. */
 static inline const uint8_t *wharf_zlib_state_window(const struct wharf_zlib_steps *steps)
 {
     return steps->has_saved ? steps->saved : steps->out + steps->window_end - steps->whave;

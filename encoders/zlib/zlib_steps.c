@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zlib_steps.c: the frame of a call: its states one after the other, zlib's window, and what zlib
+/* zlib_steps.c: runs a call: its states in sequence, zlib's window, and the values that zlib
  * reports. */
 #include "encoders/zlib/zlib_steps.h"
 
@@ -29,8 +29,8 @@ void wharf_zlib_steps_init(struct wharf_zlib_steps *steps, int wrap, unsigned wb
     steps->inflate.tables = wharf_inflate_tables_fixed();
 }
 
-/* As zlib does it: with what came out since the trailer was reached, which is nothing, or else in
- * this call. */
+/* Updates the window as zlib does.  Its output is what came since the trailer was reached: none, or
+ * else all output of this call. */
 static void update_window(struct wharf_zlib_call *call)
 {
     struct wharf_zlib_steps *steps = call->steps;
@@ -97,7 +97,7 @@ int wharf_zlib_steps_run(struct wharf_zlib_steps *steps, struct wharf_zlib_io *i
     io->next_out = call.out;
     io->avail_out = (uint32_t)call.out_left;
     if (step == WHARF_ZSTEP_NEED_DICT)
-        return WHARF_Z_NEED_DICT; /* zlib leaves all else as it was */
+        return WHARF_Z_NEED_DICT; /* zlib leaves everything else as it was */
     update_window(&call);
     io->total_in += in_nbytes;
     io->total_out += call.out_first - call.out_left;

@@ -26,12 +26,12 @@ static void log_pulled(struct wharf_zlib_call *call, const uint8_t *from)
     size_t n = (size_t)(call->in - from);
 
     if (n > sizeof(log->in) - log->nbytes)
-        n = sizeof(log->in) - log->nbytes; /* not reached: headers are shorter */
+        n = sizeof(log->in) - log->nbytes; /* never happens: headers are shorter */
     memcpy(log->in + log->nbytes, from, n);
     log->nbytes += (unsigned)n;
 }
 
-/* wharf_zlib_call_need in a dynamic header. */
+/* wharf_zlib_call_need within a dynamic header. */
 static bool need_logged(struct wharf_zlib_call *call, unsigned n)
 {
     const uint8_t *from = call->in;
@@ -60,7 +60,8 @@ static void take_whole_header(struct wharf_zlib_call *call)
     steps->mode = WHARF_ZMODE_LEN_BEGIN;
 }
 
-/* Whether that was a dynamic header, and good; nothing has changed if not. */
+/* Reads a dynamic header at once.  False, with nothing changed: it is none, is bad or may be
+ * incomplete. */
 static bool read_whole_header(struct wharf_zlib_call *call)
 {
     struct wharf_zlib_steps *steps = call->steps;
@@ -172,7 +173,8 @@ static enum wharf_zstep counts(struct wharf_zlib_call *call)
     return WHARF_ZSTEP_ON;
 }
 
-/* Entries are symbol << 4 | bits.  With no length at all each word of one bit means length 0. */
+/* Entries are symbol << 4 | bits.  If no symbol has a length, every one-bit word is symbol 0, as in
+ * zlib. */
 static bool fill_precode(struct wharf_zlib_steps *steps)
 {
     unsigned word = 0, left = 1u << WHARF_DEFLATE_MAX_PRECODE_NBITS, n_used = 0;
@@ -215,7 +217,7 @@ static enum wharf_zstep precode_lengths(struct wharf_zlib_call *call)
     return WHARF_ZSTEP_ON;
 }
 
-/* What encoders/deflate makes its tables from. */
+/* Prepares the lengths from which encoders/deflate makes its tables. */
 static void list_lengths(struct wharf_zlib_steps *steps)
 {
     struct wharf_code_lengths *lengths = &steps->inflate.own_tables.lengths;
@@ -260,7 +262,7 @@ static enum wharf_zstep make_tables(struct wharf_zlib_call *call)
     return call->flush == WHARF_Z_TREES ? WHARF_ZSTEP_LEAVE : WHARF_ZSTEP_ON;
 }
 
-/* One symbol of the code length code, with what it repeats. */
+/* Takes one symbol of the code length code, with the lengths that it repeats. */
 static enum wharf_zstep take_lengths(struct wharf_zlib_call *call)
 {
     static const struct {
@@ -316,7 +318,7 @@ enum wharf_zstep wharf_zlib_steps_block(struct wharf_zlib_call *call)
     case WHARF_ZMODE_TYPE:
         if (call->flush == WHARF_Z_BLOCK || call->flush == WHARF_Z_TREES)
             return WHARF_ZSTEP_LEAVE;
-        return block_type(call); /* the state stays TYPE until there is a whole type */
+        return block_type(call); /* the state stays TYPE until all bits of the type are there */
     case WHARF_ZMODE_TYPEDO:
         return block_type(call);
     case WHARF_ZMODE_STORED:

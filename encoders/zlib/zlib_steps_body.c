@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zlib_steps_body.c: the bodies of coded blocks.
+ * zlib_steps_body.c: decodes the bodies of blocks with codes.
  *
- * The quick loop goes as far as it can.  Near an end, and for whatever stopped it, units go a part
- * at a time through zlib's states.  zlib's own quick loop begins a unit where six bytes of input
- * and 258 of output are left; it leaves `back` alone, which is why that is looked at here.
+ * The fast loop (inflate_loop.h) goes as far as it can.  Near an end of input or output, and at
+ * whatever else stopped it, units pass through zlib's states one part at a time.
+ *
+ * `frozen`: while at least six bytes of input and 258 of output are left, zlib decodes a unit in
+ * its own fast loop, which does not change the member `back`.  Units that zlib would decode there
+ * must not change `back` here either.
  */
 #include <string.h>
 
@@ -14,12 +17,12 @@
 enum {
     ZLIB_QUICK_IN = 6,
     ZLIB_QUICK_OUT = 258,
-    /* Less than that is not worth the quick loop's start. */
+    /* With less, starting the fast loop does not pay. */
     LOOP_IN = 32,
     LOOP_OUT = 384,
 };
 
-/* Bytes of output that a distance can reach, as zlib counts. */
+/* How far back a distance may reach, by zlib's count. */
 static size_t reach(const struct wharf_zlib_call *call)
 {
     return call->out_first - call->out_left + call->steps->whave;
@@ -55,7 +58,7 @@ static void run_loop(struct wharf_zlib_call *call)
     steps->hold = steps->bits ? (uint64_t)(call->in[-1] >> (8 - steps->bits)) : 0;
 }
 
-/* The bits that are there, as many as a unit's part may need, zeros behind them. */
+/* The bits that are available, at least as many as any part of a unit needs, then zeros. */
 static uint64_t peek(const struct wharf_zlib_call *call)
 {
     const struct wharf_zlib_steps *steps = call->steps;
@@ -72,12 +75,13 @@ static uint64_t peek(const struct wharf_zlib_call *call)
 
 struct part {
     enum { PART_LITERAL, PART_END, PART_LENGTH, PART_INVALID } kind;
-    unsigned nbits; /* of the code */
-    unsigned extra; /* bits behind it */
+    unsigned nbits; /* of the code word */
+    unsigned extra; /* extra bits after the word */
     uint32_t base;  /* the literal, or the length or distance without its extra bits */
 };
 
-/* The word of the code for length symbol 285, as it stands in the source. */
+/* Whether the next code word is that of length symbol 285.  Symbol 284 with all extra bits set also
+ * means a length of 258. */
 static bool is_last_length(const struct wharf_code_lengths *lengths, uint64_t word)
 {
     const unsigned nbits = lengths->nbits[285];
@@ -93,7 +97,7 @@ static bool is_last_length(const struct wharf_code_lengths *lengths, uint64_t wo
     return wharf_low_bits(word, nbits) == wharf_code_reverse(code, nbits);
 }
 
-/* A length that stands with its distance in an entry. */
+/* Separates a length from an entry that holds a length together with its distance. */
 static void split_match(const struct wharf_code_lengths *lengths, unsigned length, uint64_t word,
                         struct part *part)
 {
@@ -147,7 +151,7 @@ static void look_up_distance(const struct wharf_inflate_tables *tables, uint64_t
     part->base = wharf_entry_value(entry);
 }
 
-/* Takes n bits, if they are there; all that is there, if not. */
+/* Takes n bits if they are available.  Otherwise only fills the buffer, as zlib does. */
 static bool take_part(struct wharf_zlib_call *call, unsigned n, bool frozen)
 {
     if (!wharf_zlib_call_need(call, n))
@@ -158,7 +162,7 @@ static bool take_part(struct wharf_zlib_call *call, unsigned n, bool frozen)
     return true;
 }
 
-/* LEN.  `frozen`: zlib's quick loop would read this unit. */
+/* State LEN.  `frozen`: see above. */
 static enum wharf_zstep take_litlen(struct wharf_zlib_call *call, bool frozen)
 {
     struct wharf_zlib_steps *steps = call->steps;
@@ -204,7 +208,7 @@ static enum wharf_zstep take_distance(struct wharf_zlib_call *call, bool frozen)
     return WHARF_ZSTEP_ON;
 }
 
-/* LENEXT and DISTEXT. */
+/* States LENEXT and DISTEXT. */
 static enum wharf_zstep take_extra(struct wharf_zlib_call *call, uint32_t *value, bool frozen)
 {
     struct wharf_zlib_steps *steps = call->steps;
@@ -298,7 +302,7 @@ enum wharf_zstep wharf_zlib_steps_body(struct wharf_zlib_call *call)
         case WHARF_ZMODE_LIT:
             step = put_literal(call);
             break;
-        default: /* the block's end, or an error */
+        default: /* the end of the block, or an error */
             return WHARF_ZSTEP_ON;
         }
     }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zlib_steps_wrap.c: headers and trailers of zlib and gzip, RFC 1950 and 1952, a field at a time.
- * gzip's flags are in bits 8 to 15 of `flags`, as they stand behind the method.
+ * zlib_steps_wrap.c: headers and trailers of zlib (RFC 1950) and gzip (RFC 1952), one field at a
+ * time.
+ *
+ * Bits 8 to 15 of `flags` are gzip's flags, which follow the method in the header.
  */
 #include "encoders/checksum.h"
 #include "encoders/zlib/zlib_steps_parts.h"
@@ -20,7 +22,7 @@ static uint32_t swapped(uint64_t word)
     return __builtin_bswap32((uint32_t)word);
 }
 
-/* The lowest n bytes of the bit buffer go into a gzip header's checksum. */
+/* Adds the lowest n bytes of the bit buffer to the checksum of a gzip header. */
 static void check_held(struct wharf_zlib_steps *steps, unsigned n)
 {
     uint8_t bytes[4];
@@ -97,7 +99,7 @@ static enum wharf_zstep gzip_flags(struct wharf_zlib_call *call)
     return WHARF_ZSTEP_ON;
 }
 
-/* TIME, OS and EXLEN: n bytes of which only the last ones' value is of use. */
+/* States TIME, OS and EXLEN: n bytes, of which only EXLEN's value is used. */
 static enum wharf_zstep gzip_field(struct wharf_zlib_call *call, unsigned n)
 {
     struct wharf_zlib_steps *steps = call->steps;
@@ -137,7 +139,7 @@ static enum wharf_zstep gzip_extra(struct wharf_zlib_call *call)
     return WHARF_ZSTEP_ON;
 }
 
-/* NAME and COMMENT: bytes up to a zero. */
+/* States NAME and COMMENT: bytes up to a zero. */
 static enum wharf_zstep gzip_text(struct wharf_zlib_call *call, int flag)
 {
     struct wharf_zlib_steps *steps = call->steps;
