@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lz4_block.cuh: lz4 for few chunks, by lz_block.cuh. */
+/*
+ * lz4_block.cuh: decodes lz4 by a block of 16 warps for each chunk, where chunks are few
+ * (lz_block.cuh).
+ */
 #ifndef WHARF_KERNELS_LZ4_LZ4_BLOCK_CUH
 #define WHARF_KERNELS_LZ4_LZ4_BLOCK_CUH
 

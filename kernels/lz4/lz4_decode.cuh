@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lz4_decode.cuh: lz4, encoders/lz4/lz4_format.h, on the device, by lz_decode.cuh.
+ * lz4_decode.cuh: decodes lz4 (encoders/lz4/lz4_format.h) on the device: the format for
+ * lz_decode.cuh, which has the decoder.
+ *
+ * A batch of lz_decode.cuh takes common sequences, which look() reads and links() finds.  take_one
+ * decodes any other sequence with all checks, the same in all lanes, and alone reports errors.
  */
 #ifndef WHARF_KERNELS_LZ4_LZ4_DECODE_CUH
 #define WHARF_KERNELS_LZ4_LZ4_DECODE_CUH
@@ -17,13 +21,14 @@ constexpr unsigned LZ4_WARPS_PER_SM = 32;
 namespace lz4
 {
 
-/* Above any size, and far from overflow when more length bytes are added. */
+/* Above any size, and small enough that adding more length bytes cannot overflow. */
 constexpr uint32_t MOST = 1u << 30;
-/* Steps of 32 length bytes between two looks at whether to stop. */
+/* Steps of 32 length bytes between two checks whether to stop. */
 constexpr uint32_t LENGTH_STEPS_BETWEEN_LOOKS = 256;
 
-/* One lane.  The sequence that would begin i bytes behind the position, if it is one for a batch:
- * with at most one literal length byte and four match length bytes, and not the last. */
+/* One lane.  Reads the sequence that would begin i bytes after the position.  It is `good` only if
+ * it suits a batch: at most one length byte of literals and four of the match, and not the last
+ * one. */
 template <typename Input>
 WHARF_DEVICE lz::found look(const Input &in, uint32_t i, uint32_t in_left, uint32_t reach)
 {
@@ -37,9 +42,9 @@ WHARF_DEVICE lz::found look(const Input &in, uint32_t i, uint32_t in_left, uint3
     word = in.peek_32(8 * offset);
     f.distance = word & 0xffff;
     uint32_t lengths = word >> 16 | in.peek_32(8 * (offset + 4)) << 16;
-    /* The bytes that are not 255, of which the first is the last that counts. */
+    /* Marks bytes other than 255.  The first of these is the last length byte. */
     uint32_t others = ((~lengths & 0x7f7f7f7f) + 0x7f7f7f7f) | ~lengths;
-    unsigned n_full = (unsigned)(ffs(others & 0x80808080) - 1) >> 3; /* all ones >> 3: none */
+    unsigned n_full = (unsigned)(ffs(others & 0x80808080) - 1) >> 3; /* huge if there is none */
     bool has_lengths = (token & 15) == 15;
     uint32_t last = n_full < 4 ? lengths >> 8 * n_full & 0xff : 0;
     f.match_length = 4 + (token & 15) + (has_lengths ? 255 * n_full + last : 0);
@@ -49,10 +54,10 @@ WHARF_DEVICE lz::found look(const Input &in, uint32_t i, uint32_t in_left, uint3
     return f;
 }
 
-/* Matches from so many bytes on have two length bytes. */
+/* Matches of this length or more have at least two length bytes. */
 constexpr uint32_t LONG_MATCH = 4 + 15 + 255;
 
-/* One lane.  As format::links says, from what all of the sequences are. */
+/* One lane.  The links (format::links), from a full look at each sequence. */
 WHARF_DEVICE uint32_t exact_links(const lz::input &in, uint32_t in_left)
 {
     uint32_t places = 0;
@@ -65,14 +70,16 @@ WHARF_DEVICE uint32_t exact_links(const lz::input &in, uint32_t in_left)
     return places;
 }
 
-/* One lane.  The same from four tokens and the bytes behind them alone: what has one match length
- * byte is taken to have no second, and behind many literals no other is looked for. */
+/* One lane.  The links from tokens and the bytes after them alone.  Guesses that a match has at
+ * most one length byte.  After many literals it gives no link.  Wrong guesses cost time only: see
+ * lz_find.cuh. */
 WHARF_DEVICE uint32_t guess_links(uint32_t tokens, uint32_t mores)
 {
     uint32_t n = tokens >> 4 & 0x0f0f0f0f;
     uint32_t has_more = (n + 0x01010101) >> 4 & 0x01010101;
     uint32_t more = mores & ((has_more << 8) - has_more);
-    /* From 96 on.  What is less leaves a place, up to 127 + 3 + 15 + 96 + 1, in its byte. */
+    /* Marks counts from 96 on.  Smaller ones give a place, at most 127 + 3 + 15 + 96 + 1, that fits
+     * in its byte. */
     uint32_t is_far = (((more & 0x7f7f7f7f) + 0x20202020) | more) & 0x80808080;
     more &= ~(is_far | (is_far - (is_far >> 7)));
     uint32_t n_match = ((tokens & 0x0f0f0f0f) + 0x01010101) >> 4 & 0x01010101;
@@ -80,13 +87,13 @@ WHARF_DEVICE uint32_t guess_links(uint32_t tokens, uint32_t mores)
     return (own + 0x03030303 + n + has_more + more + n_match) | is_far;
 }
 
-/* collective.  Adds up length bytes, up to the first that is not 255.  Returns a reason. */
+/* collective.  Adds up length bytes, through the first that is not 255.  Returns a reason. */
 WHARF_DEVICE uint32_t add_length_bytes(lz::stream &s, uint32_t &length)
 {
     for (uint32_t turn = 1;; turn++) {
         if (turn % LENGTH_STEPS_BETWEEN_LOOKS == 0 && is_stopped(*s.stop))
             return lz::STOPPED;
-        /* At least one byte is left behind. */
+        /* Each step takes at least one byte of input. */
         if (!s.steps.take(8))
             return WHARF_REASON_STEP_BUDGET;
         s.in.ensure(8 * WARP_LANES);
@@ -104,12 +111,12 @@ WHARF_DEVICE uint32_t add_length_bytes(lz::stream &s, uint32_t &length)
     }
 }
 
-/* What of the blocks decoded so far decides what follows.  The same in all lanes. */
+/* What the rest of the stream depends on.  The same in all lanes. */
 struct format {
-    uint32_t match = 0; /* where the last one was written to */
+    uint32_t match = 0; /* position of the last match in the output */
     bool has_match = false;
-    bool is_at_end = false; /* the input ended with the literals of a sequence */
-    bool has_long = false;  /* the last batch had matches with more length bytes than are guessed */
+    bool is_at_end = false; /* the input has ended, after the literals of a sequence */
+    bool has_long = false;  /* the last batch had matches that guess_links gets wrong */
 
     WHARF_DEVICE_MEMBER uint32_t begin(lz::stream &) { return WHARF_REASON_NONE; }
 
@@ -130,7 +137,7 @@ struct format {
 
     WHARF_DEVICE_MEMBER uint32_t take_one(lz::stream &st)
     {
-        /* The token is left behind. */
+        /* A call takes at least the token's eight bits. */
         if (!st.steps.take(8))
             return WHARF_REASON_STEP_BUDGET;
         if (lz::bytes_left(st.in) == 0)

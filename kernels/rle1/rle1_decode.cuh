@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rle1_decode.cuh: rle1, encoders/rle1/rle1_format.h, on the device. */
+/*
+ * rle1_decode.cuh: decodes rle1 (encoders/rle1/rle1_format.h) on the device.
+ *
+ * rle1_window.cuh finds the groups of 128 bytes of input, and rle1_values.cuh writes their values,
+ * 32 at a time.  rle1_exact.cuh takes over at the first window with anything unusual, and it alone
+ * reports errors.  rle_device.cuh has the loop that joins the two.
+ */
 #ifndef WHARF_KERNELS_RLE1_RLE1_DECODE_CUH
 #define WHARF_KERNELS_RLE1_RLE1_DECODE_CUH
 
@@ -18,12 +24,12 @@ constexpr unsigned RLE1_WARPS_PER_SM = 32;
 namespace rle1
 {
 
-/* As rle_device.cuh's shells want it.  A step is a window. */
+/* The decoder as rle_device.cuh's loops need it.  A step is a window. */
 template <typename T>
 struct decoder : stream, serial_decoder<T> {
     using shared = window;
-    /* It may begin with a group whose literals are pending, so no more than 1281 bytes are taken a
-     * second time. */
+    /* What a step charges.  rewind() goes back to the start of a pending group, so the exact path
+     * repeats at most 1281 bytes: a control byte and 128 literals of 10 bytes. */
     static constexpr uint32_t STEP_STEPS = BYTE_STEPS;
 
     WHARF_DEVICE_MEMBER bool step(window &w, output_stream &out, bool is_signed)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rle1_exact.cuh: a group of rle1, encoders/rle1/rle1_format.h, at a time, by all lanes alike.
+ * rle1_exact.cuh: the exact path of rle1 (encoders/rle1/rle1_format.h), one group at a time, the
+ * same in all lanes.
+ *
+ * It makes every check of the format, in its order, and alone reports errors.
  */
 #ifndef WHARF_KERNELS_RLE1_RLE1_EXACT_CUH
 #define WHARF_KERNELS_RLE1_RLE1_EXACT_CUH
@@ -14,10 +17,11 @@ namespace rle1
 
 constexpr uint32_t RUN_MIN = 3;
 
-/* Of the step budget: a control byte, or a literal of a byte, is eight bits of input. */
+/* The cost of a byte in the step budget: a control byte or a literal takes at least eight bits of
+ * input. */
 constexpr uint32_t BYTE_STEPS = 8;
 
-/* collective.  A run of n values behind its control byte. */
+/* collective.  Decodes the rest of a run, after its control byte.  It has n values. */
 template <typename T, typename Input>
 WHARF_DEVICE uint32_t take_run(Input &in, output_stream &out, uint32_t n, bool is_signed)
 {
@@ -30,7 +34,8 @@ WHARF_DEVICE uint32_t take_run(Input &in, output_stream &out, uint32_t n, bool i
         return reason;
     if (n > rle::room_of<T>(out))
         return WHARF_REASON_OUTPUT_FULL;
-    /* Between two values of a type narrower than 64 bits lies nothing that is not of it. */
+    /* Only the first and the last value need a check, since values change in one direction.  A type
+     * of 64 bits can wrap, but has no bad values. */
     uint64_t base = rle::value_of(u, is_signed);
     uint64_t excess =
         rle::excess_of<T>(base, is_signed) | rle::excess_of<T>(base + (n - 1) * delta, is_signed);
@@ -40,8 +45,8 @@ WHARF_DEVICE uint32_t take_run(Input &in, output_stream &out, uint32_t n, bool i
     return WHARF_REASON_NONE;
 }
 
-/* collective.  n literals behind their control byte.  Those that there is no room for are looked
- * at as well: a varint that is cut off is worse. */
+/* collective.  Decodes n literals after their control byte.  Literals beyond the output's room are
+ * read too, since a truncated varint is the more important error. */
 template <typename T, typename Input>
 WHARF_DEVICE uint32_t take_literals(Input &in, output_stream &out, uint32_t n, bool is_signed,
                                     step_counter &steps)
@@ -64,7 +69,7 @@ WHARF_DEVICE uint32_t take_literals(Input &in, output_stream &out, uint32_t n, b
     return rle::exceeds<T>(all) ? WHARF_REASON_RLE_VALUE : WHARF_REASON_NONE;
 }
 
-/* collective.  A group, of which the control byte is there.  Returns a reason. */
+/* collective.  Decodes a group whose control byte is in the input.  Returns a reason. */
 template <typename T, typename Input>
 WHARF_DEVICE uint32_t take_group(Input &in, output_stream &out, bool is_signed, step_counter &steps)
 {
@@ -76,7 +81,7 @@ WHARF_DEVICE uint32_t take_group(Input &in, output_stream &out, bool is_signed, 
     return take_literals<T>(in, out, 256 - control, is_signed, steps);
 }
 
-/* The decoder of rle_device.cuh's serial shell. */
+/* The decoder for rle_device.cuh's serial loop. */
 template <typename T>
 struct serial_decoder {
     template <typename Input>

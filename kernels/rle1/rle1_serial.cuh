@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rle1_serial.cuh: rle1 as CODAG decodes it, a baseline to measure: a run or a literal a step, all
- * lanes alike.
+ * rle1_serial.cuh: rle1 decoded as in CODAG, as a baseline for measurements: one run or literal a
+ * step, the same in all lanes.
+ *
+ * Source: J. Park et al., "CODAG: Characterizing and Optimizing Decompression Algorithms for GPUs".
  */
 #ifndef WHARF_KERNELS_RLE1_RLE1_SERIAL_CUH
 #define WHARF_KERNELS_RLE1_RLE1_SERIAL_CUH

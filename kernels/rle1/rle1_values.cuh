@@ -1,12 +1,13 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rle1_values.cuh: from the groups of a window to values in the output.
+ * rle1_values.cuh: writes the values of a window's groups to the output.
  *
- * A scan of the groups' lengths says where their values go; then 32 values at a time, one a lane,
- * whatever group they belong to.
+ * Idea: a scan of the groups' lengths gives the place of each group's values.  Then lanes work on
+ * values, 32 at a time, whatever group a value belongs to, so that short groups cost no more than
+ * long ones.
  *
- * What is not as it should be (a number of more than 64 bits, a value that is not of the type, a
- * lack of room or of input) stops it: nothing of the window counts then, and somebody else judges.
+ * INVARIANT: a window counts as a whole or not at all.  Anything unusual discards it: a number of
+ * more than 64 bits, a value outside its type, too little room or input.  The exact path then
+ * decodes from the window's start and finds the reason.
  */
 #ifndef WHARF_KERNELS_RLE1_RLE1_VALUES_CUH
 #define WHARF_KERNELS_RLE1_RLE1_VALUES_CUH
@@ -20,7 +21,8 @@ namespace rle1
 
 /* ---- groups ------------------------------------------------------------------------------- */
 
-/* One lane.  A group that begins at a place; of one that the window cuts off, the numbers in it. */
+/* One lane.  The group that begins at a place.  If the window cuts it off, its n counts the numbers
+ * in the window. */
 template <typename T>
 WHARF_DEVICE group group_at(const window &w, uint32_t place, uint32_t n_ends, bool is_signed,
                             bool &is_bad)
@@ -39,7 +41,7 @@ WHARF_DEVICE group group_at(const window &w, uint32_t place, uint32_t n_ends, bo
     return {n, 0, place + 1, l.rank + 1 - n, 0};
 }
 
-/* One lane.  Likewise where all numbers are of one byte. */
+/* One lane.  The same if all numbers have one byte. */
 WHARF_DEVICE group group_of_bytes_at(const window &w, uint32_t place, uint32_t avail,
                                      bool is_signed)
 {
@@ -52,7 +54,10 @@ WHARF_DEVICE group group_of_bytes_at(const window &w, uint32_t place, uint32_t a
     return {n < n_inside ? n : n_inside, 0, place + 1, 0, 0};
 }
 
-/* collective.  Whether the numbers that a chain of groups of bytes takes are of a byte each. */
+/*
+ * collective.  Whether all numbers of a chain have one byte, as assumed.  Of a chain's bytes, only
+ * control bytes and deltas may be 128 or more; so there must be as many such bytes as of these.
+ */
 WHARF_DEVICE bool are_bytes(const group &g, uint32_t word, uint32_t nbytes, bool begins_here)
 {
     uint32_t lane = lane_id();
@@ -61,7 +66,7 @@ WHARF_DEVICE bool are_bytes(const group &g, uint32_t word, uint32_t nbytes, bool
     return reduce_add(popc(mine) - own) == 0;
 }
 
-/* One lane.  Whether a run is of values of the type. */
+/* One lane.  Whether all values of a run are within the type. */
 template <typename T>
 WHARF_DEVICE bool is_good_run(const group &g, bool is_signed)
 {
@@ -72,14 +77,17 @@ WHARF_DEVICE bool is_good_run(const group &g, bool is_signed)
 
 /* ---- spread ------------------------------------------------------------------------------- */
 
-/* What another lane needs to know of a group: the offset of its first value, at most 31 * 130, in
- * 13 bits; where it begins, in 7; and the rank or difference, in 8, uppermost. */
+/*
+ * Packs what other lanes need of a group: the offset of its first value (at most 31 * 130) in 13
+ * bits, one bit for a run, the place of its first number in 7, and the rank or delta in the upper
+ * 8.
+ */
 WHARF_DEVICE uint32_t pack_group(const group &g, uint32_t offset)
 {
     return offset | g.is_run << 13 | g.first << 14 | g.rank << 24;
 }
 
-/* One lane.  Literal `k` of a group. */
+/* One lane.  Literal k of a group. */
 template <typename T>
 WHARF_DEVICE uint64_t literal_in(const window &w, uint32_t packed, uint32_t k, bool &is_bad)
 {
@@ -90,8 +98,8 @@ WHARF_DEVICE uint64_t literal_in(const window &w, uint32_t packed, uint32_t k, b
     return rle::number_at<T>(w, first, load(&w.ends[rank + k]), is_bad);
 }
 
-/* collective.  Stores the values of all groups, `n` in all, which there is room for.  Returns
- * whether all are good. */
+/* collective.  Stores the values of all groups, n in all, for which there is room.  Returns whether
+ * all are good. */
 template <typename T, bool OF_BYTES>
 WHARF_DEVICE bool spread(const window &w, const group &g, uint32_t offset, uint32_t n, uint8_t *out,
                          bool is_signed)
@@ -124,7 +132,8 @@ WHARF_DEVICE bool spread(const window &w, const group &g, uint32_t offset, uint3
 
 /* ---- windows ------------------------------------------------------------------------------ */
 
-/* collective.  Stores what the groups of a chain are and goes on behind it; false as below. */
+/* collective.  Stores the values of a chain and moves the stream past it.  False as for
+ * decode_window. */
 template <typename T, bool OF_BYTES>
 WHARF_DEVICE bool put_groups(const window &w, stream &st, output_stream &out, const chain &c,
                              const group &g, uint32_t place, bool is_bad, bool is_signed)
@@ -146,7 +155,7 @@ WHARF_DEVICE bool put_groups(const window &w, stream &st, output_stream &out, co
     return true;
 }
 
-/* collective.  A window in which numbers are of any size. */
+/* collective.  Decodes a window with numbers of any size. */
 template <typename T>
 WHARF_DEVICE bool decode_any(window &w, stream &st, output_stream &out, uint32_t word,
                              uint32_t avail, bool is_signed)
@@ -162,13 +171,16 @@ WHARF_DEVICE bool decode_any(window &w, stream &st, output_stream &out, uint32_t
         g = {st.n_pending < n_ends ? st.n_pending : n_ends, 0, 0, 0, 0};
     else if (lane_id() < c.n_groups)
         g = group_at<T>(w, place, n_ends, is_signed, is_bad);
-    /* No more bytes that end no number than groups may have of their own: worth a try. */
+    /* Few bytes do not end a number, at most one a group: the next window may have numbers of one
+     * byte only. */
     st.has_long = avail - n_ends > c.n_groups;
     return put_groups<T, false>(w, st, out, c, g, place, is_bad, is_signed);
 }
 
-/* collective.  A window in which all numbers are of one byte; if not all are, `has_long` of the
- * stream becomes true, and then nothing has changed. */
+/*
+ * collective.  Decodes a window whose numbers are assumed to have one byte.  If not all have, sets
+ * has_long of the stream and returns false, with nothing else changed.
+ */
 template <typename T>
 WHARF_DEVICE bool decode_bytes(window &w, stream &st, output_stream &out, uint32_t word,
                                uint32_t avail, bool is_signed)
@@ -187,8 +199,10 @@ WHARF_DEVICE bool decode_bytes(window &w, stream &st, output_stream &out, uint32
     return !st.has_long && put_groups<T, true>(w, st, out, c, g, place, false, is_signed);
 }
 
-/* collective.  Decodes what is in the window that begins where the stream stands, at least a byte.
- * False: nothing has changed, but for output behind the position. */
+/*
+ * collective.  Decodes the window at the stream's position, which has at least one byte.  False:
+ * nothing has changed, except for output after the position.
+ */
 template <typename T>
 WHARF_DEVICE bool decode_window(window &w, stream &st, output_stream &out, bool is_signed)
 {

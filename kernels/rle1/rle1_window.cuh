@@ -1,17 +1,15 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rle1_window.cuh: 128 bytes of rle1 in shared memory, and the groups that are in them.
+ * rle1_window.cuh: loads 128 bytes of rle1 into shared memory, and finds the groups in them.
  *
- * 1. Link.  Every lane has four bytes.  Where numbers end (the bytes below 128) is known without
- *    knowing where groups begin, and by a scan the place of the k-th end.  So for every byte it is
- *    known where the next group would begin, if one began here.
- * 2. Chase.  From the first group the links lead to all others, at a load each.  Lane i keeps
+ * 1. Link.  Each lane has four bytes.  A number ends at each byte below 128, wherever groups begin,
+ *    and a scan gives the place of the k-th such end.  So for each byte, lanes can compute where
+ *    the next group would begin if a group began at this byte.
+ * 2. Chase.  From the first group, these links lead to all others, at one load each.  Lane i keeps
  *    group i.
  *
- * Windows of which all numbers are of one byte need neither scan nor places: what a byte says as a
- * control byte is enough.  Whether a window is one shows only when its groups are known, since
- * control bytes and differences may be 128 and more too: then there are as many such bytes as of
- * these two.
+ * If all numbers have one byte, no scan is needed: a control byte alone gives the end of its group.
+ * Whether this holds is known only afterwards (are_bytes in rle1_values.cuh), since control bytes
+ * and deltas may also be 128 or more.
  */
 #ifndef WHARF_KERNELS_RLE1_RLE1_WINDOW_CUH
 #define WHARF_KERNELS_RLE1_RLE1_WINDOW_CUH
@@ -27,19 +25,19 @@ namespace rle1
 using rle::byte_at;
 using rle::WINDOW_NBYTES;
 
-/* No place; places are at most 128. */
+/* No place: real ones are at most 128. */
 constexpr uint32_t NO_PLACE = 255;
 
 struct window : rle::window {
     union {
-        uint16_t links[WINDOW_NBYTES + 1];     /* of the group that would begin here: struct link */
-        uint32_t lasts[WINDOW_NBYTES / 4 + 1]; /* its last byte, if all numbers are of one */
+        uint16_t links[WINDOW_NBYTES + 1];     /* struct link of a group that begins here */
+        uint32_t lasts[WINDOW_NBYTES / 4 + 1]; /* its last byte, if all numbers have one */
     };
 };
 
 /*
- * For a group within the window: the place after it, and the rank of its last number's end.  For
- * any other group: NO_PLACE, and how many numbers end before its second byte.
+ * For a group that ends within the window: the place after it, and the rank of its last number's
+ * end.  For any other group: NO_PLACE, and the number of ends before its second byte.
  */
 struct link {
     uint32_t place;
@@ -53,37 +51,37 @@ struct link {
     }
 };
 
-/* The stream's position between two windows.  The same in all lanes. */
+/* The position in the stream between two windows.  The same in all lanes. */
 struct stream {
     input_source source;
-    uint32_t at;        /* bytes of the input before the window */
-    uint32_t n_pending; /* literals that the group at hand still has; 0: a group begins here */
-    uint32_t group_at;  /* if some are pending: the start of their group, and of its output */
+    uint32_t at;        /* bytes of input before the window */
+    uint32_t n_pending; /* literals left of the current group; 0: a group begins here */
+    uint32_t group_at;  /* if some are left: where their group and its output begin */
     uint32_t group_position;
     bool has_long; /* the last window had numbers of several bytes */
 };
 
-/* The chain of a window's groups.  The same in all lanes. */
+/* The groups of a window, in sequence.  The same in all lanes. */
 struct chain {
     uint32_t n_groups;
-    uint32_t nbytes;    /* bytes of the window that they use */
-    uint32_t n_pending; /* literals of the last one that are behind the window */
-    bool is_cut;        /* the last group began here; some of its literals are pending */
+    uint32_t nbytes;    /* bytes of the window that they take */
+    uint32_t n_pending; /* literals of the last group that are after the window */
+    bool is_cut; /* the last group began in this window, and some of its literals are pending */
 };
 
-/* Group i, in lane i. */
+/* Lane i holds group i. */
 struct group {
-    uint32_t n; /* its values; 0: no such group */
+    uint32_t n; /* number of values; 0: no such group */
     uint32_t is_run;
-    uint32_t first; /* start of its first number */
-    uint32_t rank;  /* of literals, that of the first one's end; of a run, its delta */
-    uint64_t base;  /* of a run */
+    uint32_t first; /* place of its first number */
+    uint32_t rank;  /* of literals: the rank of the first one's end; of a run: its delta */
+    uint64_t base;  /* of a run: its first value */
 };
 
 /* ---- link --------------------------------------------------------------------------------- */
 
-/* One lane.  The link of a group that begins at this lane's byte j.  `rank` numbers end before it;
- * the bits from j on say which of its bytes end numbers. */
+/* One lane.  The link of a group that begins at this lane's byte j.  `rank` numbers end before byte
+ * j; the bits of `bits` say whether bytes j, j + 1, ... end numbers. */
 WHARF_DEVICE link link_of(const window &w, uint32_t control, uint32_t rank, uint32_t bits,
                           uint32_t n_ends)
 {
@@ -95,8 +93,8 @@ WHARF_DEVICE link link_of(const window &w, uint32_t control, uint32_t rank, uint
     return {(uint32_t)load(&w.ends[last]) + 1, last};
 }
 
-/* collective.  Builds the window from each lane's word; it has `avail` bytes.  Returns how many
- * numbers end in it. */
+/* collective.  Fills the window, of `avail` bytes, from each lane's word.  Returns the number of
+ * ends in it. */
 WHARF_DEVICE uint32_t fill(window &w, uint32_t word, uint32_t avail)
 {
     rle::own_ends own = rle::fill(w, word, avail);
@@ -111,14 +109,15 @@ WHARF_DEVICE uint32_t fill(window &w, uint32_t word, uint32_t avail)
     return own.n;
 }
 
-/* collective.  The same for a window whose numbers are assumed to have one byte each. */
+/* collective.  The same if all numbers are assumed to have one byte. */
 WHARF_DEVICE void fill_bytes(window &w, uint32_t word)
 {
     uint32_t lane = lane_id();
     uint32_t tops = word & rle::TOPS;
     uint32_t literals = (tops << 1) - (tops >> 7);
-    /* A run ends with its third byte; 256 - c literals end that many bytes after the control byte
-     * c, which is the complement of its lower seven bits plus 1.  No sum exceeds 255. */
+    /* A run ends with its third byte.  256 - c literals end that many bytes after the control byte
+     * c, which is the complement of c's lower seven bits plus 1.  The four sums of a word are below
+     * 256, so that no carry occurs. */
     uint32_t steps = ((~word & 0x7f7f7f7f) & literals) + 0x02020202 - (literals & 0x01010101);
     syncwarp(); /* orders the last window's reads before these writes */
     store(&w.words[lane], word);
@@ -130,8 +129,8 @@ WHARF_DEVICE void fill_bytes(window &w, uint32_t word)
 
 /* ---- chase -------------------------------------------------------------------------------- */
 
-/* collective.  Makes the pending literals whose numbers end in the window group 0, which has no
- * beginning: the first `n_ends` of them take nbytes_of bytes. */
+/* collective.  Makes pending literals that end in the window group 0, without a control byte.  The
+ * first n of them take nbytes_of(n) bytes. */
 template <typename Nbytes>
 WHARF_DEVICE chain chain_of_pending(const stream &st, uint32_t n_ends, Nbytes nbytes_of)
 {
@@ -139,15 +138,15 @@ WHARF_DEVICE chain chain_of_pending(const stream &st, uint32_t n_ends, Nbytes nb
     return {n > 0 ? 1u : 0u, n > 0 ? nbytes_of(n) : 0, st.n_pending - n, false};
 }
 
-/* collective.  Adds the groups within the window to the chain. */
+/* collective.  Appends the groups that end within the window. */
 template <typename Next>
 WHARF_DEVICE void follow(chain &c, uint32_t &place, uint32_t avail, Next next)
 {
     c.n_groups += rle::chase(c.nbytes, avail, c.n_groups, WARP_LANES - c.n_groups, place, next);
 }
 
-/* collective.  If the chain ends before the window with literals of which n_inside(place) are in
- * the window, makes these its last group. */
+/* collective.  If the chain stops before the window's end at literals, of which inside(place) are
+ * in the window, appends these as the last group. */
 template <typename Inside>
 WHARF_DEVICE void take_cut(const window &w, chain &c, uint32_t &place, uint32_t avail,
                            Inside inside)
@@ -164,7 +163,7 @@ WHARF_DEVICE void take_cut(const window &w, chain &c, uint32_t &place, uint32_t 
     c.n_pending = 256 - control - n;
 }
 
-/* collective.  Finds all groups that fit 32 lanes. */
+/* collective.  Finds the groups of the window, at most 32. */
 WHARF_DEVICE chain find_groups(const window &w, const stream &st, uint32_t avail, uint32_t n_ends,
                                uint32_t &place)
 {
@@ -172,7 +171,7 @@ WHARF_DEVICE chain find_groups(const window &w, const stream &st, uint32_t avail
                                [&](uint32_t n) { return (uint32_t)load(&w.ends[n - 1]) + 1; });
     if (c.n_pending)
         return c;
-    /* NO_PLACE is larger than any place. */
+    /* NO_PLACE is above any place, and so ends the chase. */
     follow(c, place, avail, [&](uint32_t at) { return (uint32_t)load(&w.links[at]) & 255; });
     take_cut(w, c, place, avail,
              [&](uint32_t at) { return n_ends - ((uint32_t)load(&w.links[at]) >> 8); });

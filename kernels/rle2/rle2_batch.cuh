@@ -1,17 +1,17 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rle2_batch.cuh: up to 32 runs of rle2 at once, of those whose values can be told one by one:
- * short repeats, direct ones, and deltas that are all the same.
+ * rle2_batch.cuh: decodes up to 32 runs of rle2 at once, of kinds whose values do not depend on
+ * each other: short repeats, direct runs, and deltas that are all the same.
  *
- * 1. Link.  Every lane has four bytes of a window.  For each it is told where a run would end that
- *    began there: by its first two bytes, or, of deltas, by where the second number after these
- *    ends, which is known without knowing where runs begin.
- * 2. Chase.  From the first run the links lead to all others, at a load each.  Lane i keeps run i.
- *    All of it but a direct run's numbers lies in the window.
- * 3. Spread.  A scan of the lengths says where the values go; then 32 values at a time, one a lane,
- *    whatever run they belong to.
+ * 1. Link.  Each lane has four bytes of a window.  For each byte, lanes compute where a run that
+ *    begins there would end.  Its first two bytes tell, except that a run of deltas ends with the
+ *    second number after them; where numbers end is known wherever runs begin.
+ * 2. Chase.  From the first run, these links lead to all others, at one load each.  Lane i keeps
+ *    run i.  Only the packed numbers of a direct run may be outside the window.
+ * 3. Spread.  A scan of the lengths gives the places of values.  Then lanes work on values, 32 at a
+ *    time, whatever run a value belongs to.
  *
- * What is not as it should be stops it: nothing of the batch counts then, and somebody else judges.
+ * INVARIANT: a batch counts as a whole or not at all.  Anything unusual discards it, and the exact
+ * path decodes from its start and finds the reason.
  */
 #ifndef WHARF_KERNELS_RLE2_RLE2_BATCH_CUH
 #define WHARF_KERNELS_RLE2_RLE2_BATCH_CUH
@@ -27,18 +27,18 @@ namespace rle2
 using rle::WINDOW_NBYTES;
 
 struct window : rle::window {
-    uint16_t ends_of_runs[WINDOW_NBYTES]; /* the place behind a run that begins here */
-    uint8_t ranks[WINDOW_NBYTES];         /* of a delta: that of its second number's end */
+    uint16_t ends_of_runs[WINDOW_NBYTES]; /* the place after a run that begins here */
+    uint8_t ranks[WINDOW_NBYTES]; /* of deltas: the rank of the second number's end, plus 1 */
 };
 
-/* Instead of a place, which is 128 + 2 + 512 * 8 at most. */
+/* No place: real ones are at most 128 + 2 + 512 * 8. */
 constexpr uint32_t NO_PLACE = 0xffff;
 
-/* What lane i holds of run i.  Value k is base + k * delta, or for a direct run number k. */
+/* Lane i holds run i.  Value k is base + k * delta, or number k of a direct run. */
 struct run {
-    uint32_t n;     /* its values; 0: no such run */
-    uint32_t width; /* of a direct run, else 0 */
-    uint32_t bit;   /* of a direct run, where its numbers begin */
+    uint32_t n;     /* number of values; 0: no such run */
+    uint32_t width; /* of a direct run: bits a number; else 0 */
+    uint32_t bit;   /* of a direct run: where its numbers begin */
     uint64_t base;
     uint64_t delta;
 };
@@ -56,7 +56,7 @@ struct run_head {
             n = (bytes >> 8 & 7) + WHARF_RLE2_REPEAT_MIN;
     }
 
-    /* Whether its values depend on one another, or on a list of patches. */
+    /* Whether its values depend on each other or on a list of patches (rle2_special.cuh). */
     WHARF_DEVICE_MEMBER bool is_special() const
     {
         return kind == WHARF_RLE2_PATCHED_BASE || (kind == WHARF_RLE2_DELTA && code != 0 && n > 2);
@@ -65,9 +65,11 @@ struct run_head {
 
 /* ---- link --------------------------------------------------------------------------------- */
 
-/* One lane.  The place behind a run whose first two bytes are at a place of the window; `rank`
- * numbers end before these and in them.  NO_PLACE if it is special, or more of it than a direct
- * run's numbers is not in the window, or those are not in the input. */
+/*
+ * One lane.  The place after a run whose first two bytes, `bytes`, are at a place of the window.
+ * `rank` numbers end up to these two bytes.  NO_PLACE if the run is special; if anything but a
+ * direct run's numbers is outside the window; or if its numbers are outside the input.
+ */
 WHARF_DEVICE uint32_t end_of_run(const window &w, uint32_t bytes, uint32_t place, uint32_t rank,
                                  uint32_t n_ends, uint32_t avail, uint32_t left)
 {
@@ -84,15 +86,15 @@ WHARF_DEVICE uint32_t end_of_run(const window &w, uint32_t bytes, uint32_t place
     return head.is_special() || place + 2 > avail || end > most ? NO_PLACE : end;
 }
 
-/* collective.  Makes the window at byte `at`, of `avail` bytes, where `left` are left, with its
- * links. */
+/* collective.  Fills the window at byte `at`, of `avail` bytes, and its links.  `left` bytes of
+ * input are left. */
 WHARF_DEVICE void fill(window &w, const number_source &in, uint32_t at, uint32_t avail,
                        uint32_t left)
 {
     uint32_t lane = lane_id();
     uint32_t word = rle::own_word(in.source, at, left);
     rle::own_ends own = rle::fill(w, word, avail);
-    /* What is above the last lane's is beyond the window. */
+    /* The last lane's `above` is not valid, but it is outside the window. */
     uint32_t above = shfl_down(word, 1);
     uint32_t ranks = 0;
     WHARF_UNROLL
@@ -109,9 +111,11 @@ WHARF_DEVICE void fill(window &w, const number_source &in, uint32_t at, uint32_t
 
 /* ---- read --------------------------------------------------------------------------------- */
 
-/* One lane.  The run that begins at a place of the window, which begins at byte `at`; it has a
- * link.  False if it is sure that not all of its values are of the type, or if its numbers are
- * longer than need be. */
+/*
+ * One lane.  Reads the run at a place of the window, which begins at byte `at` of the input; the
+ * run has a link.  False if a value is surely outside the type, or a number has more bytes than 64
+ * bits need.
+ */
 template <typename T>
 WHARF_DEVICE bool read_run(const window &w, uint32_t at, uint32_t place, bool is_signed, run &r)
 {
@@ -138,8 +142,8 @@ WHARF_DEVICE bool read_run(const window &w, uint32_t at, uint32_t place, bool is
     u = rle::number_at<T>(w, place + 2, first_end, is_bad);
     r.base = rle::value_of(u, is_signed);
     r.delta = rle::unzigzag(rle::number_at<T>(w, first_end + 1, load(&w.ends[rank]), is_bad));
-    /* Two values of a narrow type differ by less than 2^33, and then nothing comes round past 2^64.
-     */
+    /* Good values of a narrow type differ by less than 2^33.  With such a delta, no value of the
+     * run wraps past 2^64, and the first and the last one are enough to check. */
     bool is_far = sizeof(T) < 8 && r.n > 1 && (r.delta + ((uint64_t)1 << 33)) >> 34 != 0;
     uint64_t last = r.base + (r.n - 1) * r.delta;
     return !is_bad && !is_far &&
@@ -149,28 +153,28 @@ WHARF_DEVICE bool read_run(const window &w, uint32_t at, uint32_t place, bool is
 
 /* ---- spread ------------------------------------------------------------------------------- */
 
-/* What other lanes need to know of a run: 14 bits of the offset of its first value, at most 31 *
- * 512, and its width. */
+/* Packs what other lanes need of a run: the offset of its first value (at most 31 * 512) in 14
+ * bits, and its width. */
 WHARF_DEVICE uint32_t pack_run(const run &r, uint32_t offset)
 {
     return offset | r.width << 14;
 }
 
-/* collective.  Stores the values of all runs, `n` in all, which there is room for.  Returns whether
+/* collective.  Stores the values of all runs, n in all, for which there is room.  Returns whether
  * all are good. */
 template <typename T, bool CHECKED>
 WHARF_DEVICE bool spread(const number_source &in, const run &r, uint32_t offset, uint32_t n,
                          uint8_t *out, bool is_signed)
 {
     uint32_t packed = pack_run(r, offset);
-    /* A run has either a place or a base. */
+    /* A run has either a place in the input or a base, so they share a register. */
     uint64_t base = r.width ? r.bit : r.base;
     uint64_t all = 0;
     rle::value_sink<T> sink;
     sink.init(out);
     rle::share_values(r.n > 0 ? offset : 0xffffffff, n, [&](uint32_t i, uint32_t owner) {
         uint32_t theirs = shfl(packed, owner);
-        /* A place in bits may take more than T has. */
+        /* A place in bits may need more bits than T has. */
         uint32_t base_low = shfl((uint32_t)base, owner);
         uint32_t base_high = sizeof(T) == 8 ? shfl((uint32_t)(base >> 32), owner) : 0;
         uint64_t delta = rle::shfl_value<T>(r.delta, owner);
@@ -189,8 +193,10 @@ WHARF_DEVICE bool spread(const number_source &in, const run &r, uint32_t offset,
     return !any_lane(rle::exceeds<T>(all));
 }
 
-/* collective.  Decodes the runs from `at` on that are not special, and moves it behind them. False:
- * nothing has changed, but for output behind the position. */
+/*
+ * collective.  Decodes runs from `at` on, up to the first special one, and moves `at` past them.
+ * False: nothing has changed, except for output after the position.
+ */
 template <typename T>
 WHARF_DEVICE bool decode_batch(window &w, const number_source &in, uint32_t &at, output_stream &out,
                                bool is_signed)

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rle2_decode.cuh: rle2, encoders/rle2/rle2_format.h, on the device. */
+/*
+ * rle2_decode.cuh: decodes rle2 (encoders/rle2/rle2_format.h) on the device.
+ *
+ * Most runs go through rle2_batch.cuh, up to 32 at once.  Runs whose values depend on each other go
+ * through rle2_special.cuh, one at a time.  rle2_exact.cuh takes over at anything unusual, and it
+ * alone reports errors.  rle_device.cuh has the loop that joins them.
+ */
 #ifndef WHARF_KERNELS_RLE2_RLE2_DECODE_CUH
 #define WHARF_KERNELS_RLE2_RLE2_DECODE_CUH
 
@@ -18,11 +24,11 @@ constexpr unsigned RLE2_WARPS_PER_SM = 32;
 namespace rle2
 {
 
-/* As rle_device.cuh's shells want it.  A step is a special run, or a batch of others. */
+/* The decoder as rle_device.cuh's loops need it.  A step is a special run, or a batch of others. */
 template <typename T>
 struct decoder : number_source, serial_decoder<T> {
     using shared = window;
-    /* A run is two bytes of input at least. */
+    /* What a step charges: a run takes at least two bytes of input. */
     static constexpr uint32_t STEP_STEPS = 8;
     uint32_t at;
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rle2_exact.cuh: a run of rle2, encoders/rle2/rle2_format.h, at a time, by all lanes alike.
+ * rle2_exact.cuh: the exact path of rle2 (encoders/rle2/rle2_format.h), one run at a time, the same
+ * in all lanes.
+ *
+ * It makes every check of the format, in its order, and alone reports errors.
  */
 #ifndef WHARF_KERNELS_RLE2_RLE2_EXACT_CUH
 #define WHARF_KERNELS_RLE2_RLE2_EXACT_CUH
@@ -13,7 +16,7 @@ namespace wharf
 namespace rle2
 {
 
-/* One lane.  As wharf_rle2_width and wharf_rle2_width_code, on the device. */
+/* One lane.  wharf_rle2_width and wharf_rle2_width_code (rle2_format.h) for the device. */
 WHARF_DEVICE uint32_t width_of(uint32_t code)
 {
     return code < 24 ? code + 1 : code < 28 ? 2 * code - 22 : 8 * code - 184;
@@ -29,22 +32,22 @@ WHARF_DEVICE uint32_t packed_nbytes(uint32_t n, uint32_t width)
     return (n * width + 7) / 8;
 }
 
-/* The least signs of a value of sign and size, of nbits bits. */
+/* Converts sign and magnitude, of nbits bits in all, to two's complement. */
 WHARF_DEVICE uint64_t of_sign_and_size(uint64_t v, uint32_t nbits)
 {
     uint64_t sign = (uint64_t)1 << (nbits - 1);
     return v & sign ? 0 - (v ^ sign) : v;
 }
 
-/* Numbers packed from the tops of bytes down, taken one after the other. */
+/* Takes packed numbers one after the other.  They begin at the highest bit of a byte. */
 template <typename Input>
 struct unpacker {
-    uint32_t rest;   /* the lower n_rest bits of it are next */
+    uint32_t rest;   /* its lower n_rest bits come next */
     uint32_t n_rest; /* 0 to 7 */
 
     WHARF_DEVICE_MEMBER void init() { rest = n_rest = 0; }
 
-    /* collective.  The next number of nbits bits, 1 to 64, which are there. */
+    /* collective.  The next number, of 1 to 64 bits, which must be in the input. */
     WHARF_DEVICE_MEMBER uint64_t next(Input &in, uint32_t nbits)
     {
         uint64_t v = 0;
@@ -62,7 +65,7 @@ struct unpacker {
     }
 };
 
-/* collective.  nbytes of the input, 1 to 8, which are there, as one number. */
+/* collective.  Takes nbytes of the input, 1 to 8, as one big-endian number.  They must be there. */
 template <typename Input>
 WHARF_DEVICE uint64_t fetch_number(Input &in, uint32_t nbytes)
 {
@@ -88,8 +91,8 @@ WHARF_DEVICE uint32_t take_short_repeat(Input &in, output_stream &out, uint32_t 
     return WHARF_REASON_NONE;
 }
 
-/* collective.  n values, made by value(number, i) of packed numbers, which are there.  Returns a
- * reason; excess is the or of their excesses. */
+/* collective.  Writes n values: value(number, i) of packed numbers, which must be in the input.
+ * `excess` is the or of earlier values' excesses.  Returns a reason. */
 template <typename T, typename Input, typename Value>
 WHARF_DEVICE uint32_t put_packed(Input &in, output_stream &out, uint32_t n, uint32_t width,
                                  bool is_signed, step_counter &steps, uint64_t excess, Value value)
@@ -97,7 +100,7 @@ WHARF_DEVICE uint32_t put_packed(Input &in, output_stream &out, uint32_t n, uint
     unpacker<Input> numbers;
     numbers.init();
     for (uint32_t i = 0; i < n; i++) {
-        /* A number is a bit at least. */
+        /* A number takes at least one bit of input. */
         if (!steps.take(1))
             return WHARF_REASON_STEP_BUDGET;
         uint64_t v = value(numbers.next(in, width), i);
@@ -119,14 +122,14 @@ WHARF_DEVICE uint32_t take_direct(Input &in, output_stream &out, uint32_t width,
                          [=](uint64_t u, uint32_t) { return rle::value_of(u, is_signed); });
 }
 
-/* Lane i holds patch i, if there is one. */
+/* Lane i holds patch i of a run, if the run has one. */
 struct patch {
-    uint32_t at;   /* which of the run's values; 0xffffffff: none */
-    uint64_t bits; /* where they belong */
+    uint32_t at;   /* index of the value to patch; 0xffffffff: no patch */
+    uint64_t bits; /* shifted to their place in the value */
 };
 
-/* collective.  n patches from where `in` stands, for n_values of `width` bits each.  Returns
- * whether they are good ones. */
+/* collective.  Reads n patches at the input's position, for n_values values of `width` bits.
+ * Returns whether they are good. */
 template <typename Input>
 WHARF_DEVICE bool take_patches(Input &in, patch &mine, uint32_t n, uint32_t gap_width,
                                uint32_t patch_width, uint32_t n_values, uint32_t width)
@@ -138,7 +141,7 @@ WHARF_DEVICE bool take_patches(Input &in, patch &mine, uint32_t n, uint32_t gap_
     entries.init();
     for (uint32_t i = 0; i < n; i++) {
         uint64_t entry = entries.next(in, entry_width);
-        /* Gaps have a bit at least, so patches have 63 at most. */
+        /* A gap has at least one bit, so a patch has at most 63, and the shift is defined. */
         uint32_t gap = low_bits((uint32_t)(entry >> patch_width), gap_width);
         at += gap;
         if (at >= n_values || (gap == 0 && i > 0))
@@ -190,8 +193,8 @@ WHARF_DEVICE uint32_t take_patched_base(Input &in, output_stream &out, uint32_t 
     return reason;
 }
 
-/* collective.  n values that differ by `delta`, for which there is room.  Those of a narrow type
- * that may come round past 2^64 are all looked at. */
+/* collective.  Writes n values that differ by `delta`, for which there is room.  Checks each value,
+ * since those between the first and the last may have wrapped past 2^64. */
 template <typename T>
 WHARF_DEVICE uint32_t put_evenly(output_stream &out, uint64_t base, uint64_t delta, uint32_t n,
                                  bool is_signed)
@@ -236,7 +239,7 @@ WHARF_DEVICE uint32_t take_delta(Input &in, output_stream &out, uint32_t code, u
         [=](uint64_t step, uint32_t) mutable { return v += is_down ? 0 - step : step; });
 }
 
-/* collective.  A run, of which the first byte is there.  Returns a reason. */
+/* collective.  Decodes a run whose first byte is in the input.  Returns a reason. */
 template <typename T, typename Input>
 WHARF_DEVICE uint32_t take_run(Input &in, output_stream &out, bool is_signed, step_counter &steps)
 {
@@ -256,7 +259,7 @@ WHARF_DEVICE uint32_t take_run(Input &in, output_stream &out, bool is_signed, st
     return take_delta<T>(in, out, code, n, is_signed, steps);
 }
 
-/* The decoder of rle_device.cuh's serial shell. */
+/* The decoder for rle_device.cuh's serial loop. */
 template <typename T>
 struct serial_decoder {
     template <typename Input>

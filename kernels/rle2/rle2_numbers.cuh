@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * rle2_numbers.cuh: big-endian numbers of the input, each lane's where it likes.
- */
+/* rle2_numbers.cuh: random access to big-endian numbers of the input, each lane at its own place. */
 #ifndef WHARF_KERNELS_RLE2_RLE2_NUMBERS_CUH
 #define WHARF_KERNELS_RLE2_RLE2_NUMBERS_CUH
 
@@ -12,19 +10,19 @@ namespace wharf
 namespace rle2
 {
 
-/* The input, of which byte `at` is counted from its first one. */
+/* The input.  Byte offsets count from its first byte. */
 struct number_source {
     input_source source;
 
     WHARF_DEVICE_MEMBER uint32_t nbytes() const { return source.end - source.begin; }
 
-    /* Whether all words around bytes `at` to `end` - 1 are of the input alone. */
+    /* Whether all words that number() may load for bytes `at` to `end` - 1 are within the input. */
     WHARF_DEVICE_MEMBER bool is_inside(uint32_t at, uint32_t end) const
     {
         return at >= 4 && end + 12 <= nbytes();
     }
 
-    /* One lane.  Word i of the source; unless CHECKED it is_inside. */
+    /* One lane.  Word i of the source.  Without CHECKED, the caller has made sure by is_inside. */
     template <bool CHECKED>
     WHARF_DEVICE_MEMBER uint32_t word(uint32_t i) const
     {
@@ -32,7 +30,7 @@ struct number_source {
                        : load_nc(reinterpret_cast<const uint32_t *>(source.aligned) + i);
     }
 
-    /* One lane.  The four bytes from `at` on; 0 past the end. */
+    /* One lane.  The four bytes at `at`, big-endian; 0 past the end. */
     template <bool CHECKED>
     WHARF_DEVICE_MEMBER uint32_t peek_32(uint32_t at) const
     {
@@ -41,7 +39,7 @@ struct number_source {
         return byte_perm(v, 0, 0x0123);
     }
 
-    /* One lane.  Likewise eight. */
+    /* One lane.  The eight bytes at `at`, likewise. */
     template <bool CHECKED>
     WHARF_DEVICE_MEMBER uint64_t peek_64(uint32_t at) const
     {
@@ -52,8 +50,10 @@ struct number_source {
         return (uint64_t)byte_perm(hi, 0, 0x0123) << 32 | byte_perm(lo, 0, 0x0123);
     }
 
-    /* One lane.  The `width` bits, one of the table's widths, from a bit on: all of these lie in
-     * the eight bytes from where they begin, and those of up to 24 in four. */
+    /*
+     * One lane.  The number of `width` bits at `bit`.  For the widths that rle2 has, a number is
+     * within the eight bytes from the byte where it begins, and one of up to 24 bits within four.
+     */
     template <bool CHECKED>
     WHARF_DEVICE_MEMBER uint64_t number(uint32_t bit, uint32_t width) const
     {
@@ -62,8 +62,8 @@ struct number_source {
         return peek_64<CHECKED>(bit >> 3) << (bit & 7) >> (64 - width);
     }
 
-    /* One lane.  A number of 7 bits a byte at `at`, which it moves on.  False if it has more than
-     * 64 bits or is cut off. */
+    /* One lane.  Reads a varint at `at` and moves `at` past it.  False if it has more than 64 bits
+     * or is cut off. */
     WHARF_DEVICE_MEMBER bool take_varint(uint32_t &at, uint64_t &u) const
     {
         const uint8_t *in = source.aligned + source.begin;
@@ -80,7 +80,7 @@ struct number_source {
     }
 };
 
-/* collective.  The sum of v over this lane and all below it, modulo 2^64. */
+/* collective.  The sum of v over this lane and all lanes below it, modulo 2^64. */
 WHARF_DEVICE uint64_t inclusive_add_64(uint64_t v)
 {
     for (unsigned delta = 1; delta < WARP_LANES; delta *= 2) {

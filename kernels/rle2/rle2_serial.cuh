@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rle2_serial.cuh: rle2 as CODAG decodes it, a baseline to measure: a run or a number a step, all
- * lanes alike.
+ * rle2_serial.cuh: rle2 decoded as in CODAG (rle1_serial.cuh), as a baseline for measurements: one
+ * run or number a step, the same in all lanes.
  */
 #ifndef WHARF_KERNELS_RLE2_RLE2_SERIAL_CUH
 #define WHARF_KERNELS_RLE2_RLE2_SERIAL_CUH

@@ -1,9 +1,12 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rle2_special.cuh: one run of rle2 by all lanes, 32 values at a time: of patched base, and of
- * deltas that are not all the same.
+ * rle2_special.cuh: decodes one run of rle2 with all lanes, 32 values at a time, of the kinds whose
+ * values depend on other data: patched base, and deltas that differ.
  *
- * What is not as it should be stops it: nothing of the run counts then, and somebody else judges.
+ * Patches are few, so all values are stored first, and the patched ones once more.  Values of
+ * deltas are sums of all steps before them, which a scan over the lanes gives.
+ *
+ * INVARIANT: a run counts as a whole or not at all.  Anything unusual discards it, and the exact
+ * path decodes it again and finds the reason.
  */
 #ifndef WHARF_KERNELS_RLE2_RLE2_SPECIAL_CUH
 #define WHARF_KERNELS_RLE2_RLE2_SPECIAL_CUH
@@ -17,16 +20,16 @@ namespace rle2
 
 /* ---- patched base ------------------------------------------------------------------------- */
 
-/* The same in all lanes. */
+/* A patched run's header.  The same in all lanes. */
 struct patched_run {
     uint32_t n, width, n_patches, gap_width, patch_width, entry_width;
-    uint32_t offsets; /* bits where they begin */
+    uint32_t offsets; /* bit where the values' offsets from the base begin */
     uint32_t list;
     uint64_t base;
-    uint32_t end; /* the byte behind the run */
+    uint32_t end; /* offset of the byte after the run */
 };
 
-/* One lane.  False if it is not complete, or has no good list for sure. */
+/* One lane.  False if the run is incomplete, or its list of patches is surely bad. */
 WHARF_DEVICE bool read_patched_run(const number_source &in, uint32_t at, patched_run &r)
 {
     uint32_t bytes = in.peek_32<true>(at);
@@ -46,7 +49,7 @@ WHARF_DEVICE bool read_patched_run(const number_source &in, uint32_t at, patched
     return r.n_patches > 0 && r.gap_width + r.patch_width <= 64 && r.end <= in.nbytes();
 }
 
-/* collective.  Lane i gets patch i.  Returns whether all are good. */
+/* collective.  Reads patch i into lane i.  Returns whether all are good. */
 WHARF_DEVICE bool read_patches(const number_source &in, const patched_run &r, patch &mine)
 {
     bool has_one = lane_id() < r.n_patches;
@@ -63,9 +66,9 @@ WHARF_DEVICE bool read_patches(const number_source &in, const patched_run &r, pa
 }
 
 /*
- * collective.  Stores a run's values, and then those that are patched once more.  False if not all
- * are of the type, with their patches or without: that one without is not means nothing, and is
- * rare.
+ * collective.  Stores a run's values, then stores those with patches again.  False if a value is
+ * outside the type, with or without its patch.  A bad value without its patch is no error, but so
+ * rare that the exact path may find out.
  */
 template <typename T, bool CHECKED>
 WHARF_DEVICE bool put_patched(const number_source &in, const patched_run &r, const patch &mine,
@@ -82,7 +85,7 @@ WHARF_DEVICE bool put_patched(const number_source &in, const patched_run &r, con
     WHARF_UNROLL_BY(2)
     for (uint32_t i = lane_id(); i < r.n; i += WARP_LANES)
         put(i, 0);
-    syncwarp(); /* the values, before what patches make of them */
+    syncwarp(); /* a value must be stored before its patched form */
     if (mine.at < r.n)
         put(mine.at, mine.bits);
     return !any_lane(rle::exceeds<T>(excess));
@@ -108,8 +111,8 @@ WHARF_DEVICE bool decode_patched(const number_source &in, uint32_t &at, output_s
 /* ---- delta -------------------------------------------------------------------------------- */
 
 /*
- * collective.  The first value and, from the second on, n more, of which each but the first differs
- * from the one before by a number of `width` bits at `bit` and so on.
+ * collective.  Stores the first value, and n more from `second` on.  Each of those after the second
+ * differs from the one before by the next number of `width` bits, from bit `bit` on.
  */
 template <typename T>
 WHARF_DEVICE bool put_steps(const number_source &in, uint64_t base, uint64_t second, bool is_down,
@@ -156,8 +159,10 @@ WHARF_DEVICE bool decode_delta(const number_source &in, uint32_t &at, output_str
     return true;
 }
 
-/* collective.  The run at `at`, of which a byte is there, if it is special; moves `at` behind it.
- * False: nothing has changed, but for output behind the position. */
+/*
+ * collective.  Decodes the run at `at`, which has a byte of input, if it is special, and moves `at`
+ * past it.  False: nothing has changed, except for output after the position.
+ */
 template <typename T>
 WHARF_DEVICE bool decode_special(const number_source &in, uint32_t &at, output_stream &out,
                                  bool is_signed)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* snappy_block.cuh: snappy for few chunks, by lz_block.cuh. */
+/*
+ * snappy_block.cuh: decodes snappy by a block of 16 warps for each chunk, where chunks are few
+ * (lz_block.cuh).
+ */
 #ifndef WHARF_KERNELS_SNAPPY_SNAPPY_BLOCK_CUH
 #define WHARF_KERNELS_SNAPPY_SNAPPY_BLOCK_CUH
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * snappy_decode.cuh: snappy, encoders/snappy/snappy_format.h, on the device, by lz_decode.cuh.
+ * snappy_decode.cuh: decodes snappy (encoders/snappy/snappy_format.h) on the device: the format for
+ * lz_decode.cuh, which has the decoder.
+ *
+ * A batch of lz_decode.cuh takes common elements, which look() reads and links() finds.  take_one
+ * decodes any other element with all checks, the same in all lanes, and alone reports errors.
  */
 #ifndef WHARF_KERNELS_SNAPPY_SNAPPY_DECODE_CUH
 #define WHARF_KERNELS_SNAPPY_SNAPPY_DECODE_CUH
@@ -18,8 +22,9 @@ constexpr unsigned SNAPPY_WARPS_PER_SM = 32;
 namespace snappy
 {
 
-/* One lane.  The element that would begin i bytes behind the position, if it is one for a batch:
- * literals with at most one byte that says how many, or a match less than 2^16 back. */
+/* One lane.  Reads the element that would begin i bytes after the position.  It is `good` only if
+ * it suits a batch: literals with at most one length byte, or a match of kind 1 or 2, whose
+ * distance is below 2^16. */
 template <typename Input>
 WHARF_DEVICE lz::found look(const Input &in, uint32_t i, uint32_t in_left)
 {
@@ -50,8 +55,11 @@ WHARF_DEVICE lz::found look(const Input &in, uint32_t i, uint32_t in_left)
     return f;
 }
 
-/* One lane.  As format::links says, of four tags: the kinds of matches that look() takes have 2 and
- * 3 bytes, up to 60 literals one more than these, and behind more no other is looked for. */
+/*
+ * One lane.  The links (format::links) from four tags, in four bytes at once.  Elements of kinds 1
+ * and 2 have 2 and 3 bytes, and n literals, up to 60, have n + 1 bytes.  After more literals it
+ * gives no link.
+ */
 WHARF_DEVICE uint32_t links_of(uint32_t tags)
 {
     uint32_t is_literals = ~(tags | tags >> 1) & 0x01010101;
@@ -61,7 +69,7 @@ WHARF_DEVICE uint32_t links_of(uint32_t tags)
     return (own + 0x02020202 + n + (tags >> 1 & 0x01010101)) | is_far;
 }
 
-/* collective.  Literals, of which the tag's high six bits say how many. */
+/* collective.  Decodes literals; n is the tag's high six bits. */
 WHARF_DEVICE uint32_t take_literals(lz::stream &st, uint32_t n)
 {
     if (n >= 60) {
@@ -69,7 +77,7 @@ WHARF_DEVICE uint32_t take_literals(lz::stream &st, uint32_t n)
             return WHARF_REASON_INPUT_TRUNCATED;
         n = uniform(st.in.fetch_bits(8 * (n - 59)));
     }
-    /* One more, which may be 2^32. */
+    /* There are n + 1 literals, which may be 2^32. */
     if (n >= st.out.room())
         return WHARF_REASON_SNAPPY_PAST_END;
     if (n >= lz::bytes_left(st.in))
@@ -77,7 +85,7 @@ WHARF_DEVICE uint32_t take_literals(lz::stream &st, uint32_t n)
     return lz::take_literals(st, n + 1);
 }
 
-/* collective. */
+/* collective.  Decodes a match. */
 WHARF_DEVICE uint32_t take_match(lz::stream &st, uint32_t tag)
 {
     uint32_t kind = tag & 3;
@@ -92,8 +100,9 @@ WHARF_DEVICE uint32_t take_match(lz::stream &st, uint32_t tag)
     return lz::copy_match(st, distance, length, WHARF_REASON_SNAPPY_PAST_END);
 }
 
+/* The format for lz_decode.cuh.  It has no state. */
 struct format {
-    /* collective.  The length of the output, which st.out is then to hold. */
+    /* collective.  Reads the length of the output, to which it limits st.out. */
     WHARF_DEVICE_MEMBER uint32_t begin(lz::stream &st)
     {
         uint32_t length = 0;
@@ -101,7 +110,7 @@ struct format {
             if (lz::bytes_left(st.in) == 0)
                 return WHARF_REASON_INPUT_TRUNCATED;
             uint32_t byte = uniform(st.in.fetch_bits(8));
-            if (i == 4 && byte > 15) /* 4 times 7 bits are there */
+            if (i == 4 && byte > 15) /* the fifth byte has the upper four bits */
                 return WHARF_REASON_SNAPPY_LENGTH;
             length |= (byte & 127) << 7 * i;
             if (byte < 128)
@@ -120,7 +129,7 @@ struct format {
 
     WHARF_DEVICE_MEMBER uint32_t take_one(lz::stream &st)
     {
-        /* The tag is left behind. */
+        /* A call takes at least the tag's eight bits. */
         if (!st.steps.take(8))
             return WHARF_REASON_STEP_BUDGET;
         if (lz::bytes_left(st.in) == 0)
@@ -129,7 +138,6 @@ struct format {
         return (tag & 3) == 0 ? snappy::take_literals(st, tag >> 2) : snappy::take_match(st, tag);
     }
 
-    /* A tag and the bytes that belong to it. */
     static constexpr bool CYCLES = false;
     static constexpr bool JOINS = true;
     static constexpr uint32_t LONG_OVERLAP = 64;
