@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* background_queue.c: the thread of background_queue.h, and its two lists under a lock. */
 #include "daemon/base/background_queue.h"
 
 #include "daemon/base/list.h"

@@ -24,9 +24,9 @@ struct wharf_background_queue {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wanted;
-    struct wharf_list todo; /* lock, as all below */
+    struct wharf_list todo; /* to run; guarded by the lock, as all members below */
     struct wharf_list done;
-    struct wharf_list *current; /* that the thread works on, in no list; NULL: none */
+    struct wharf_list *current; /* the element that is running, which is in no list; or NULL */
     bool stop;
 };
 

@@ -10,8 +10,8 @@
  *     return 0;
  *
  * System results are int: 0, a positive count, or -errno.  Results of data are enum wharf_result;
- * no function returns both.  A function that fails does not write its ret_ outputs. Functions named
- * _free and _deinit take NULL and half-built objects.
+ * no function returns both.  A function that fails does not write its ret_ outputs.  Functions
+ * named _free and _deinit take NULL and half-built objects.
  */
 #ifndef WHARF_DAEMON_BASE_CLEANUP_H
 #define WHARF_DAEMON_BASE_CLEANUP_H

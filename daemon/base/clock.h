@@ -10,7 +10,7 @@
 #define WHARF_NS_PER_MS 1000000u
 #define WHARF_NS_PER_S 1000000000u
 
-/* No time at all: later than everything. */
+/* The time that never comes: later than all others. */
 #define WHARF_NEVER UINT64_MAX
 
 static inline uint64_t wharf_now_ns(void)

@@ -25,20 +25,20 @@
 struct wharf_quota {
     uint64_t weight; /* its share of the machine, relative to other tenants */
     uint64_t max_connections;
-    uint64_t max_descriptors;       /* that the daemon holds for it */
+    uint64_t max_descriptors;       /* descriptors that the daemon holds for it */
     uint64_t max_memory_nbytes;     /* arenas and registered memory */
-    uint64_t max_jobs;              /* entries of all its queues */
+    uint64_t max_jobs;              /* entries of all its queues together */
     uint64_t max_entries;           /* of one queue */
     uint64_t max_arena_nbytes;      /* of one session */
     uint64_t max_regions;           /* of one session */
     uint64_t max_models;            /* likewise */
-    uint64_t max_gpu_models;        /* of a tenant on each GPU at a time */
-    uint64_t max_gpu_memory_nbytes; /* of clients' own GPU memory */
-    uint64_t max_gpu_regions;       /* pieces of that */
-    uint64_t max_job_nbytes;        /* source plus destination of one chunk */
+    uint64_t max_gpu_models;        /* models on each GPU at a time */
+    uint64_t max_gpu_memory_nbytes; /* clients' own GPU memory */
+    uint64_t max_gpu_regions;       /* pieces of clients' own GPU memory */
+    uint64_t max_job_nbytes;        /* source and destination of one chunk together */
     uint64_t max_batch_chunks;
-    uint64_t max_compress_nbytes; /* source of one chunk that is compressed */
-    uint64_t max_start_ns;        /* that a job waits for its start word */
+    uint64_t max_compress_nbytes; /* source of one chunk to compress */
+    uint64_t max_start_ns;        /* how long a job may wait for its start word */
 };
 #define WHARF_QUOTA_N_MEMBERS (sizeof(struct wharf_quota) / sizeof(uint64_t))
 
@@ -60,11 +60,11 @@ struct wharf_config_listen {
     uint64_t tenant; /* enum wharf_config_tenant */
 };
 
-/* [tenant NAME], [group NAME]: limits that differ from [quota], for a tenant or each member of a
- * group. */
+/* [tenant NAME], [group NAME]: limits that differ from [quota], for one tenant or for each member
+ * of a group. */
 struct wharf_config_quota {
-    char name[WHARF_CONFIG_NAME_NBYTES]; /* as in struct wharf_tenant; the group's */
-    uint64_t set;                        /* bit i: member i of the quota is given */
+    char name[WHARF_CONFIG_NAME_NBYTES]; /* the tenant's (struct wharf_tenant) or the group's */
+    uint64_t set;                        /* bit i: member i of `quota` is set */
     struct wharf_quota quota;
 };
 
@@ -76,12 +76,12 @@ struct wharf_config_totals {
     uint64_t max_mappings;
     uint64_t max_memory_nbytes;
     uint64_t max_gpu_memory_nbytes;
-    uint64_t owners; /* how many tenants have a reservation */
+    uint64_t owners; /* number of tenants that have a reservation */
 };
 
 /* [owners]: which users are one tenant. */
 struct wharf_config_owners {
-    char subuid[256]; /* a file like /etc/subuid; "": that, and what nsswitch.conf says */
+    char subuid[256]; /* a file like /etc/subuid; "": /etc/subuid and nsswitch.conf */
     char passwd[256]; /* a file like /etc/passwd; "": the machine's users */
     char group[256];  /* a file like /etc/group; "": the machine's groups */
     char blocks[256]; /* uid_ranges.h */
@@ -143,7 +143,7 @@ struct wharf_config {
     struct wharf_quota quota; /* [quota] */
     struct wharf_config_quota *tenants;
     size_t n_tenants;
-    struct wharf_config_quota *groups; /* of a tenant's groups, the first one counts */
+    struct wharf_config_quota *groups; /* of a tenant's groups, the first one here counts */
     size_t n_groups;
     struct wharf_config_listen *listens;
     size_t n_listens;
@@ -156,14 +156,14 @@ void wharf_config_deinit(struct wharf_config *config);
 struct wharf_config_report;
 
 /*
- * Reads a file's text over the values in `config`.  Reports every error, and where each value
- * stands.  After an error `config` is good for deinit only.  Looks up names of users, which can
- * take as long as a directory service likes.
+ * Reads the text of a file over the values in `config`.  Reports every error, and where each value
+ * was set.  After an error, `config` may only be passed to deinit.  Looks up users' names, which
+ * may take as long as the directory service takes.
  */
 void wharf_config_parse(struct wharf_config *config, const char *text, size_t text_nbytes,
                         struct wharf_config_report *report);
 
-/* The same for a file, which may be missing unless must_exist, and then for all files *.conf in the
+/* The same for a file, which may be missing unless must_exist.  Then reads all files *.conf of the
  * folder FILE.d, in the order of their names. */
 void wharf_config_load(struct wharf_config *config, const char *path, bool must_exist,
                        struct wharf_config_report *report);
@@ -171,15 +171,15 @@ void wharf_config_load(struct wharf_config *config, const char *path, bool must_
 /* Warns of contradictions in a configuration that was read without errors. */
 void wharf_config_check(const struct wharf_config *config, struct wharf_config_report *report);
 
-/* The quota of a tenant that is a member of the group ("": of no group with settings). */
+/* The quota of a tenant.  `group` is its group with settings, or "". */
 struct wharf_quota wharf_config_quota_of(const struct wharf_config *config, const char *tenant,
                                          const char *group);
 
-/* A tenant's own settings; NULL: none. */
+/* A tenant's own settings, or NULL. */
 const struct wharf_config_quota *wharf_config_tenant(const struct wharf_config *config,
                                                      const char *tenant);
 
-/* How long a tenant's descriptors are refused after some have hung filters. */
+/* How long a tenant's descriptors are refused after some have hung the descriptor filter. */
 static inline uint64_t wharf_config_barred_ns(const struct wharf_config *config)
 {
     return 30 * config->fd_filter_timeout_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_check.c: settings that are right each by itself, and contradict each other. */
+/* config_check.c: warns of settings that are valid by themselves but contradict each other. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "daemon/base/uid_ranges.h"
 #include "proto/wharf_ring.h"
 
-/* Of these the first one can never be reached if it is above the second one. */
+/* Pairs of limits: if the first one is above the second one, it can never be reached. */
 static const struct {
     const char *part, *whole;
     size_t in_part, in_whole;
@@ -34,7 +34,7 @@ static const struct wharf_setting *setting_of(const char *key)
     return setting;
 }
 
-/* A default gives way to what was written; what was written should mean what it says. */
+/* Warns only of values that were set.  A default may be above a value that was set. */
 static void check_quota(const char *section, const struct wharf_quota *quota,
                         struct wharf_config_report *report)
 {
@@ -57,8 +57,8 @@ static void check_quota(const char *section, const struct wharf_quota *quota,
     }
 }
 
-/* Programs that ask for no size share what there is, so it should be more than one of them takes.
- */
+/* Programs that ask for no queue size share what is left, so max_jobs should exceed a single
+ * default size. */
 static void check_jobs(const char *section, const struct wharf_quota *quota,
                        struct wharf_config_report *report)
 {
@@ -87,7 +87,7 @@ static const struct wharf_config_listen *find_listen(const struct wharf_config *
     return NULL;
 }
 
-/* Whether a block of uids begins there. */
+/* Whether a block of uids begins at uid. */
 static bool is_block(const struct wharf_config *config, uid_t uid)
 {
     struct wharf_uid_ranges blocks;
@@ -98,7 +98,7 @@ static bool is_block(const struct wharf_config *config, uid_t uid)
     return range && (uid - range->first) % config->owners.block_n_uids == 0;
 }
 
-/* A tenant of which it is known that there will be none. */
+/* Warns of a section for a tenant that cannot exist. */
 static void check_tenant(const struct wharf_config *config, const char *name, const char *section,
                          struct wharf_config_report *report)
 {
@@ -124,14 +124,13 @@ static void check_tenant(const struct wharf_config *config, const char *name, co
 
 /* ---- paths ------------------------------------------------------------------------------- */
 
-/* A setting that has a socket's path. */
+/* A setting that is a socket's path. */
 struct place {
     const char *path; /* empty: none */
     const char *section, *key;
 };
 
-/* Of two sockets at one path the second one takes the first one's place, or none of them is there.
- */
+/* Two sockets at one path fail: the second one replaces the first, or neither is created. */
 static void check_apart(const struct place *place, const struct place *other,
                         struct wharf_config_report *report)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* config_print.c: prints a configuration file with all settings (wharfd --print-config). */
 #include <inttypes.h>
 #include <string.h>
 

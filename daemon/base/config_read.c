@@ -21,7 +21,7 @@
 
 /* ---- sections ------------------------------------------------------------------------------ */
 
-/* A section's rows are in the table under this name. */
+/* The name of a section's rows in the table. */
 static const char *table_section(const char *section)
 {
     return strcmp(section, "tenant") == 0 || strcmp(section, "group") == 0 ? "quota" : section;
@@ -51,16 +51,17 @@ static void set_defaults(const char *section, void *base)
             wharf_config_value_set(s, base, s->otherwise, &why);
 }
 
-/* What is being read. */
+/* The state of reading a file. */
 struct reader {
     struct wharf_config *config;
     struct wharf_config_report *report;
-    size_t n_tenants, n_groups, n_listens; /* that earlier files have made */
-    /* The section: its name, the struct that its rows are members of, and which of them are set. */
+    size_t n_tenants, n_groups, n_listens; /* those of earlier files */
+    /* The present section: its name, the struct that its settings are members of, and a mask of
+     * those set. */
     char section[WHARF_CONFIG_NAME_NBYTES + sizeof("tenant ")];
     void *base;
     uint64_t *set;
-    /* In the place of a section that has no effect: what is in it has to be right all the same. */
+    /* Stand-ins for a section without effect: its settings are checked all the same. */
     struct wharf_config_quota unused_quota;
     struct wharf_config_listen unused_listen;
 };
@@ -74,8 +75,7 @@ static bool begin_unused_quota(struct reader *reader)
     return true;
 }
 
-/* The section of that name in a list, a new one if need be; of one and the same file there is only
- * one. */
+/* The section of that name in a list, which is added if new.  A file may have each section once. */
 static bool begin_quota(struct reader *reader, const struct wharf_ini_line *line, const char *name,
                         struct wharf_config_quota **list, size_t *n, size_t n_earlier)
 {
@@ -106,8 +106,8 @@ static bool begin_quota(struct reader *reader, const struct wharf_ini_line *line
 
 enum tenant_name { NAME_IS_GOOD, NAME_IS_BAD, NAME_OF_NOBODY };
 
-/* "uid:1000", "block:100000", "socket:pods" and "unknown" are what tenants are called; "user:alice"
- * is looked up. */
+/* Finds a tenant's name.  "uid:1000", "block:100000", "socket:pods" and "unknown" are names
+ * already; "user:alice" is looked up. */
 static enum tenant_name resolve_tenant(const char *argument, char *ret_name)
 {
     const char *number = strchr(argument, ':');
@@ -144,7 +144,7 @@ static bool begin_tenant(struct reader *reader, const struct wharf_ini_line *lin
               line->argument);
         return begin_unused_quota(reader);
     case NAME_OF_NOBODY:
-        /* Users go; their sections are no reason not to serve the others. */
+        /* A user may have been deleted.  That is no reason not to serve the others. */
         wharf_config_report_warn(reader->report, line->number,
                                  "[tenant %s] has no effect: there is no such user",
                                  line->argument);
@@ -183,7 +183,7 @@ static bool begin_listen(struct reader *reader, const struct wharf_ini_line *lin
     return true;
 }
 
-/* " or " and ", " between the sections that have such a setting. */
+/* Lists the sections that have such a setting. */
 static size_t list_sections(const char *key, char text[], size_t nbytes)
 {
     size_t n = 0;
@@ -194,7 +194,7 @@ static size_t list_sections(const char *key, char text[], size_t nbytes)
     return n;
 }
 
-/* All that a file can have, each once, in the table's order. */
+/* Lists all sections, each once, in the table's order. */
 static void list_all_sections(char text[], size_t nbytes)
 {
     const char *last = "";
@@ -226,8 +226,7 @@ static void say_no_section(struct reader *reader, const struct wharf_ini_line *l
           nearest.name ? "]?" : "");
 }
 
-/* Settings that were there in the last release: they have no effect, and a file that has them is
- * good. */
+/* Settings of the last release that have no effect any more.  They cause a warning only. */
 static const struct {
     const char *section, *key, *instead;
 } gone[] = {
@@ -291,7 +290,7 @@ static bool begin_section(struct reader *reader, const struct wharf_ini_line *li
               line->section);
         return false;
     }
-    /* What getpwnam, socket names and the quotas' names have to fit into. */
+    /* The name must fit wherever it is copied: socket names and the quotas' names. */
     if (strlen(line->argument) >= WHARF_CONFIG_NAME_NBYTES - sizeof("socket:")) {
         ERROR(reader, line->number, "the name is too long");
         return false;
@@ -402,7 +401,7 @@ void wharf_config_parse(struct wharf_config *config, const char *text, size_t te
 
 #define MAX_FILE_NBYTES ((off_t)1 << 20)
 
-/* Whoever may write the file has the daemon do what he likes. */
+/* Whoever can write the file controls the daemon. */
 static bool others_may_write(const struct stat *st)
 {
     return st->st_mode & S_IWOTH ||
@@ -457,13 +456,13 @@ static int is_drop_in(const struct dirent *entry)
     return entry->d_name[0] != '.' && n > 5 && strcmp(entry->d_name + n - 5, ".conf") == 0;
 }
 
-/* By bytes, whatever the language. */
+/* In the order of bytes, whatever the locale. */
 static int compare_names(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Who may write to it can add files, and put others in the place of those that are there. */
+/* Whoever can write to the folder can add and replace files. */
 static void check_folder(const char *folder, struct wharf_config_report *report)
 {
     struct stat st;

@@ -31,7 +31,7 @@ void wharf_config_report_deinit(struct wharf_config_report *report)
     wharf_config_report_init(report);
 }
 
-/* Room for one more in an array of n, which doubles. */
+/* Grows an array of n elements, which doubles at each power of two, for one more. */
 static void *grow(struct wharf_config_report *report, void *array, size_t n, size_t nbytes)
 {
     if (n & (n - 1) || (n == 0 && array))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config_report.h: the report about a configuration: all errors and warnings, and where each value
- * stands.
+ * config_report.h: a report about a configuration: all errors and warnings, and the line that set
+ * each value.
  */
 #ifndef WHARF_DAEMON_BASE_CONFIG_REPORT_H
 #define WHARF_DAEMON_BASE_CONFIG_REPORT_H
@@ -16,13 +16,13 @@
 
 struct wharf_config_problem {
     bool is_error; /* false: a warning; the configuration can be used */
-    char *text;    /* "FILE:LINE: ..." where it stands in a file */
+    char *text;    /* "FILE:LINE: ..." if it is about a line */
 };
 
-/* A line that sets a value; the last one for a setting counts. */
+/* A line that sets a value.  Of several lines for a setting, the last one counts. */
 struct wharf_config_source {
     const struct wharf_setting *setting;
-    char *section; /* with its name, such as "tenant uid:1000" */
+    char *section; /* with its argument, such as "tenant uid:1000" */
     const char *file;
     unsigned line;
 };
@@ -41,7 +41,7 @@ struct wharf_config_report {
 void wharf_config_report_init(struct wharf_config_report *report);
 void wharf_config_report_deinit(struct wharf_config_report *report);
 
-/* Starts a file; later lines stand in it. */
+/* Begins a file, to which the line numbers that follow belong. */
 void wharf_config_report_begin_file(struct wharf_config_report *report, const char *path);
 
 /* Line 0: about the file as a whole. */
@@ -50,8 +50,8 @@ void wharf_config_report_error(struct wharf_config_report *report, unsigned line
 void wharf_config_report_warn(struct wharf_config_report *report, unsigned line, const char *format,
                               ...) __attribute__((format(printf, 3, 4)));
 
-/* The same about a setting, or a section (key NULL), with the line where it stands; `section` with
- * its name. */
+/* The same about a setting, or about a section if key is NULL, with its line.  `section` includes
+ * the argument. */
 void wharf_config_report_of(struct wharf_config_report *report, bool is_error, const char *section,
                             const char *key, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
@@ -61,7 +61,7 @@ void wharf_config_report_source(struct wharf_config_report *report,
                                 const struct wharf_setting *setting, const char *section,
                                 unsigned line);
 
-/* The line that set a setting; NULL: none.  Key NULL: the line that begins the section. */
+/* The line that set a setting, or NULL.  If key is NULL, the line that begins the section. */
 const struct wharf_config_source *wharf_config_report_find(const struct wharf_config_report *report,
                                                            const char *section, const char *key);
 

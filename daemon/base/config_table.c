@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config_table.c: every setting, with its default and its limits.
+ * config_table.c: all settings, with their defaults and limits.
  *
- * Sections daemon, cpu, gpu, schedule, total and owners are members of struct wharf_config, quota
- * (and tenant and group, which have the same keys) of struct wharf_quota, listen of struct
- * wharf_config_listen.
+ * Settings of the sections daemon, cpu, gpu, schedule, total and owners are members of struct
+ * wharf_config; those of quota (and of tenant and group, which have the same keys) of struct
+ * wharf_quota; those of listen of struct wharf_config_listen.
  *
- * A SETTING MORE is a member there (a uint64_t, or an array of chars for a text), a row here, and
- * an item `.It Cm KEY No = DEFAULT` of wharfd.conf(5) in the subsection of its section, with `Sy *`
- * behind it if it is AT_START.  The loop thread reads server->config, others core->config.  Where
- * code keeps a copy of a value that RELOADS, apply_config() of server_loop.c renews the copy.
+ * TO ADD A SETTING, add a member there (a uint64_t, or an array of chars for a text), a row here,
+ * and an item `.It Cm KEY No = DEFAULT` in its section of wharfd.conf(5), followed by `Sy *` if it
+ * is AT_START.  The loop thread reads server->config, other threads core->config.  If code keeps a
+ * copy of a value that RELOADS, apply_config() of server_loop.c must renew the copy.
  */
 #include "daemon/base/config_table.h"
 
@@ -85,7 +85,7 @@ static const struct wharf_setting_choice tenant_kinds[] = {
 #define GPUS WHARF_SETTING_GPUS
 #define UIDS WHARF_SETTING_UIDS
 #define CPUS WHARF_SETTING_CPUS
-/* Takes effect on SIGHUP, or at the next start only. */
+/* Whether a change takes effect on SIGHUP, or only at the next start. */
 #define RELOADS true
 #define AT_START false
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_table.h: the settings, as config_read.c goes over them. */
+/* config_table.h: the table of settings. */
 #ifndef WHARF_DAEMON_BASE_CONFIG_TABLE_H
 #define WHARF_DAEMON_BASE_CONFIG_TABLE_H
 
@@ -13,10 +13,10 @@ enum wharf_setting_type {
     WHARF_SETTING_DURATION, /* 50us, 500ms, 2s, 1min; kept in nanoseconds */
     WHARF_SETTING_MODE,     /* octal */
     WHARF_SETTING_CHOICE,   /* one of some words */
-    WHARF_SETTING_TEXT,     /* max is the room for it */
-    WHARF_SETTING_GPUS,     /* likewise, a list as in gpu_list.h */
-    WHARF_SETTING_UIDS,     /* likewise, as in uid_ranges.h */
-    WHARF_SETTING_CPUS,     /* likewise, as in cpu_set.h; may be empty */
+    WHARF_SETTING_TEXT,     /* a text; max is the size of the array */
+    WHARF_SETTING_GPUS,     /* a text: a list as in gpu_list.h */
+    WHARF_SETTING_UIDS,     /* a text: a list as in uid_ranges.h */
+    WHARF_SETTING_CPUS,     /* a text: a list as in cpu_set.h, or empty */
 };
 
 struct wharf_setting_choice {
@@ -50,10 +50,10 @@ struct wharf_config_suffix {
 extern const struct wharf_config_suffix wharf_config_byte_suffixes[];
 extern const struct wharf_config_suffix wharf_config_duration_suffixes[];
 
-/* The words of [gpu] engine, which the command line has as well. */
+/* The words of [gpu] engine, which are also those of the command line. */
 extern const struct wharf_setting_choice wharf_config_gpu_engines[];
 
-/* Rows of one section are together; the last one's section is NULL. */
+/* Rows of one section are contiguous.  The last row's section is NULL. */
 extern const struct wharf_setting wharf_settings[];
 
 #endif

@@ -119,7 +119,7 @@ static bool set_choice(const struct wharf_setting *setting, const char *text, ui
     return false;
 }
 
-/* What is wrong with a text that has a form; NULL: nothing. */
+/* Checks a text of a given form.  Returns an error message or NULL. */
 static const char *check_text(const struct wharf_setting *setting, const char *text)
 {
     struct wharf_gpu_list gpus;
@@ -148,7 +148,7 @@ static bool set_text(const struct wharf_setting *setting, const char *text, char
         return false;
     }
     memcpy(member, text, n);
-    /* All of the room, so that equal settings are equal bytes. */
+    /* Clears the rest of the array, so that equal settings have equal bytes. */
     memset(member + n, 0, setting->max - n);
     return true;
 }

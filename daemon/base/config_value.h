@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_value.h: values of settings, from text and to text. */
+/* config_value.h: converts values of settings from and to text. */
 #ifndef WHARF_DAEMON_BASE_CONFIG_VALUE_H
 #define WHARF_DAEMON_BASE_CONFIG_VALUE_H
 
@@ -9,16 +9,16 @@
 
 #include "daemon/base/config_table.h"
 
-/* What is wrong with a value, as a sentence. */
+/* Why a value is wrong, as a sentence. */
 struct wharf_config_why {
     char text[256];
 };
 
-/* Puts a value into its member of the section's struct, if it is one that the setting can have. */
+/* Stores a value in its member of the section's struct.  False if the setting cannot have it. */
 bool wharf_config_value_set(const struct wharf_setting *setting, void *base, const char *text,
                             struct wharf_config_why *ret_why);
 
-/* A uid, in decimal. */
+/* Whether `text` is a uid in decimal. */
 bool wharf_config_value_is_uid(const char *text, uint64_t *ret_uid);
 
 /* Room for a number of any type of setting. */

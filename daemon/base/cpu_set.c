@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* cpu_set.c: parses lists of processors, and chooses those that decoding uses. */
 #include "daemon/base/cpu_set.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 
 #include "daemon/base/config.h"
 
-/* A number at *at, which is moved behind it. */
+/* Reads a number at *at and moves *at past it. */
 static int parse_cpu(const char **at, unsigned long *ret_cpu)
 {
     char *end;

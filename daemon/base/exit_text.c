@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* exit_text.c: describes how a process ended. */
 #include "daemon/base/exit_text.h"
 
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exit_text.h: how a process has ended, in words. */
+/* exit_text.h: describes how a process ended. */
 #ifndef WHARF_DAEMON_BASE_EXIT_TEXT_H
 #define WHARF_DAEMON_BASE_EXIT_TEXT_H
 
 #define WHARF_EXIT_TEXT_NBYTES 32
 
-/* For a status as in a shell, 128 plus the signal: "with status 3", "by SIGKILL".  Returns `text`.
- */
+/* Describes a status as a shell has it, 128 plus the signal: "with status 3", "by SIGKILL".
+ * Returns `text`. */
 const char *wharf_exit_text(int status, char text[WHARF_EXIT_TEXT_NBYTES]);
 
 #endif

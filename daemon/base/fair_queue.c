@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fair_queue.c: start-time fair queueing (Goyal, Vin and Cheng, 1996).
+ * fair_queue.c: start-time fair queueing (Goyal, Vin and Cheng, "Start-time Fair Queuing", SIGCOMM
+ * 1996).
  *
- * Parties with waiting work are in a heap by start tag.  A party's finish time, and not its waiting
- * work, carries its debt; so cancelling work and coming back changes nothing.
+ * Parties with waiting work are in a heap, ordered by start tag.
+ *
+ * INVARIANT: a party's debt is in its finish time, not in its waiting work.  So a client gains
+ * nothing by cancelling its work and coming back.
  */
 #include "daemon/base/fair_queue.h"
 
@@ -62,7 +65,7 @@ void wharf_fair_queue_remove(struct wharf_fair_queue *queue, struct wharf_fair_p
         wharf_heap_remove(&queue->parties, &party->node);
 }
 
-/* What is done starts at the present virtual time, or later if the party was charged since. */
+/* Work starts at the present virtual time, or later if the party has been charged past it. */
 static void pay(struct wharf_fair_queue *queue, struct wharf_fair_party *party, uint64_t cost)
 {
     party->queue = queue;

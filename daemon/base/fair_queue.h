@@ -41,20 +41,20 @@ struct wharf_fair_queue {
 /* A new party has one reference; it is freed with the last one.  NULL: out of memory. */
 struct wharf_fair_party *wharf_fair_party_new(void);
 void wharf_fair_party_ref(struct wharf_fair_party *party);
-/* NULL is allowed.  Remove the work that came with the reference from the queue first. */
+/* NULL is allowed.  First remove the work that was added with this reference. */
 void wharf_fair_party_unref(struct wharf_fair_party *party);
 
-/* Appends work to the party's queue; does nothing if it waits already.  The caller keeps ownership.
- */
+/* Appends work to the party's queue.  Does nothing if it waits already.  The caller owns the
+ * work. */
 void wharf_fair_queue_add(struct wharf_fair_queue *queue, struct wharf_fair_party *party,
                           struct wharf_list *work);
 
-/* Removes work that waits; does nothing if it does not wait. */
+/* Removes waiting work.  Does nothing if it does not wait. */
 void wharf_fair_queue_remove(struct wharf_fair_queue *queue, struct wharf_fair_party *party,
                              struct wharf_list *work);
 
-/* Takes the next work; NULL: none waits.  When it is done, call wharf_fair_queue_done with its
- * cost, before taking the next one. */
+/* Takes the next work, or returns NULL.  When it is done, call wharf_fair_queue_done with its cost,
+ * before the next wharf_fair_queue_next. */
 struct wharf_list *wharf_fair_queue_next(struct wharf_fair_queue *queue);
 void wharf_fair_queue_done(struct wharf_fair_queue *queue, uint64_t cost);
 
@@ -62,7 +62,7 @@ void wharf_fair_queue_done(struct wharf_fair_queue *queue, uint64_t cost);
 void wharf_fair_queue_charge(struct wharf_fair_queue *queue, struct wharf_fair_party *party,
                              uint64_t cost);
 
-/* Whether it has had more than its share of the time, a debt that freeing it would drop.  NULL is
+/* Whether the party has had more than its share: a debt that freeing it would forget.  NULL is
  * allowed. */
 static inline bool wharf_fair_party_owes(const struct wharf_fair_party *party)
 {

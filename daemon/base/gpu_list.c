@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_list.c: parses the list of GPUs of the configuration. */
 #include "daemon/base/gpu_list.h"
 
 #include <stdio.h>
@@ -7,7 +8,7 @@
 
 #include "daemon/base/config.h"
 
-/* The driver's numbers are far below. */
+/* Far above the driver's numbers. */
 #define MOST_NUMBER 9999
 
 static bool is_digit(char c)
@@ -26,7 +27,7 @@ static const char *add(struct wharf_gpu_list *list, const char *name)
     return NULL;
 }
 
-/* A number, or a range of them. */
+/* Adds a number, or a range of numbers. */
 static const char *add_numbers(struct wharf_gpu_list *list, const char *text)
 {
     const char *wrong = NULL;

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heap.c: a leftist heap with parent links (Crane, 1972; Knuth, The Art of Computer Programming,
+ * volume 3, section 5.2.3).
+ *
+ * INVARIANT: no key is less than its parent's, and a left child's rank is at least its right
+ * sibling's.  So a right spine has at most logarithmic length, and all operations work along right
+ * spines.
+ */
 #include "daemon/base/heap.h"
 
 static uint32_t rank_of(const struct wharf_heap_node *node)
@@ -6,7 +14,8 @@ static uint32_t rank_of(const struct wharf_heap_node *node)
     return node ? node->rank : 0;
 }
 
-/* The lower child belongs on the right; returns whether the rank has changed by that. */
+/* Restores the invariant for a node's children, and computes its rank.  Returns whether that
+ * changed. */
 static bool set_rank(struct wharf_heap_node *node)
 {
     uint32_t before = node->rank;
@@ -20,8 +29,8 @@ static bool set_rank(struct wharf_heap_node *node)
     return node->rank != before;
 }
 
-/* Makes one tree of two, either of which may be none: along their right sides, which are as long as
- * the logarithm of their sizes at most.  The result's parent is the caller's to set. */
+/* Merges two trees along their right spines.  Either may be NULL.  The caller sets the result's
+ * parent. */
 static struct wharf_heap_node *meld(struct wharf_heap_node *a, struct wharf_heap_node *b)
 {
     if (!a || !b)
@@ -65,7 +74,7 @@ void wharf_heap_remove(struct wharf_heap *heap, struct wharf_heap_node *node)
             parent->left = rest;
         else
             parent->right = rest;
-        /* Each rank that changes is one above that of the child before. */
+        /* Ranks can change up to the root, but each changed rank is one more than its child's. */
         while (parent && set_rank(parent))
             parent = parent->parent;
     }

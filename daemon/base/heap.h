@@ -16,17 +16,17 @@
 struct wharf_heap_node {
     uint64_t key;
     bool is_linked;
-    uint32_t rank; /* length of the right spine; the left child's is at least the right child's */
+    uint32_t rank; /* length of the right spine */
     struct wharf_heap_node *left;
     struct wharf_heap_node *right;
     struct wharf_heap_node *parent;
 };
 
 struct wharf_heap {
-    struct wharf_heap_node *root; /* the one with the least key; NULL if the heap is empty */
+    struct wharf_heap_node *root; /* the node with the least key, or NULL */
 };
 
-/* The node is in no heap; a zeroed one is in none. */
+/* Inserts a node that is in no heap.  A zeroed node is in none. */
 void wharf_heap_insert(struct wharf_heap *heap, struct wharf_heap_node *node, uint64_t key);
 
 /* Does nothing if the node is in no heap. */

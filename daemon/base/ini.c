@@ -6,13 +6,13 @@
 
 #include <string.h>
 
-/* A path of PATH_MAX and its key fit. */
+/* Holds a key and a path of PATH_MAX. */
 #define MAX_LINE_NBYTES 4352
 
 struct parser {
     const struct wharf_ini_reader *reader;
     unsigned number;
-    bool is_skipping; /* a section of which nothing is wanted, or whose name is not known */
+    bool is_skipping; /* the present section is unwanted or unknown */
     char section[MAX_LINE_NBYTES];
     char *argument;
     char line[MAX_LINE_NBYTES];
@@ -23,7 +23,7 @@ static int is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The text without the blanks around it; it is cut off in place. */
+/* Removes blanks at both ends, in place. */
 static char *trim(char *text)
 {
     size_t n = strlen(text);
@@ -36,7 +36,7 @@ static char *trim(char *text)
     return text;
 }
 
-/* Each of these returns what is wrong with the line's form, or NULL. */
+/* Each of the following returns an error message for a malformed line, or NULL. */
 
 static const char *take_section(struct parser *parser, char *text)
 {

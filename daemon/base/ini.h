@@ -23,14 +23,15 @@ struct wharf_ini_line {
 
 /* The callbacks of a reader. */
 struct wharf_ini_reader {
-    /* Called for each section and setting in turn.  Returning false for a section skips it. */
+    /* Called for each section and setting in turn.  If it returns false for a section, that is
+     * skipped. */
     bool (*take)(void *context, const struct wharf_ini_line *line);
     /* Called for a malformed line. */
     void (*wrong)(void *context, unsigned number, const char *what);
     void *context;
 };
 
-/* Reads a whole file's text, which need not end with a zero byte, to its end. */
+/* Reads the text of a whole file, which need not end with a zero byte. */
 void wharf_ini_parse(const char *text, size_t text_nbytes, const struct wharf_ini_reader *reader);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * list.h: doubly linked lists whose links lie in the elements.
+ * list.h: doubly linked lists whose links are members of the elements.
  *
- * A list's head and its elements' links are the same struct, in a ring.  A link that is in no list
- * points to itself, so removing it twice does no harm.
+ * A list's head and the links of its elements are the same struct, in a ring.
+ *
+ * INVARIANT: a link that is in no list points to itself.  So removing it twice does no harm.
  */
 #ifndef WHARF_DAEMON_BASE_LIST_H
 #define WHARF_DAEMON_BASE_LIST_H
@@ -48,7 +49,7 @@ static inline bool wharf_list_is_linked(const struct wharf_list *link)
     return link->next != link;
 }
 
-/* Moves the first element to the end: the next one's turn. */
+/* Moves the first element to the end, so that the next one is first. */
 static inline void wharf_list_rotate(struct wharf_list *list)
 {
     struct wharf_list *first = list->next;
@@ -57,7 +58,7 @@ static inline void wharf_list_rotate(struct wharf_list *list)
     wharf_list_append(list, first);
 }
 
-/* Moves all of a list to the end of another one. */
+/* Appends all elements of a list to another one, and empties the list. */
 static inline void wharf_list_splice(struct wharf_list *list, struct wharf_list *from)
 {
     if (wharf_list_is_empty(from))
@@ -69,14 +70,14 @@ static inline void wharf_list_splice(struct wharf_list *list, struct wharf_list 
     wharf_list_init(from);
 }
 
-/* The element that holds this link as `member`. */
+/* The element whose `member` is this link. */
 #define WHARF_LIST_ENTRY(link, type, member) ((type *)((char *)(link)-offsetof(type, member)))
 
 /* The first element, or NULL. */
 #define WHARF_LIST_FIRST(list, type, member)                                                       \
     (wharf_list_is_empty(list) ? NULL : WHARF_LIST_ENTRY((list)->next, type, member))
 
-/* Goes over all links of a list; the loop's body may remove the link that it is at. */
+/* Visits all links of a list.  The body may remove the link that it visits. */
 #define WHARF_LIST_FOR(link, list)                                                                 \
     for (struct wharf_list *link = (list)->next, *link##_next = link->next; link != (list);        \
          link = link##_next, link##_next = link->next)

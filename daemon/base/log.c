@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log.c: makes messages of what is to be said, limits them, and hands them to a thread.
+ * log.c: formats messages, limits their number, and passes them to a thread that writes them.
  *
- * The journal can stop, and so can whoever reads standard error.  So the threads that serve clients
- * only put messages into a queue, where they wait for nobody, and one thread of its own writes
- * them.  What finds the queue full is counted, and the count is said with what comes next.
+ * The journal, or the reader of standard error, may stop reading.  So threads that serve clients
+ * only put messages into a queue, which never blocks, and one thread of its own writes them.
+ * Messages that find the queue full are counted, and a later message reports the count.
  */
 #include "daemon/base/log.h"
 
@@ -22,16 +22,17 @@
 #include "daemon/base/log_sink.h"
 #include "proto/utf8.h"
 
-/* How long the daemon's end waits for messages that nobody reads. */
+/* How long the daemon's end waits for messages to be written. */
 #define STOP_NS ((uint64_t)WHARF_NS_PER_S)
 
-/* Before the thread runs, the caller writes a message; after its end, messages are dropped. */
+/* DIRECT: before the thread runs, callers write messages.  ENDED: after its end, messages are
+ * dropped. */
 enum way { DIRECT, QUEUED, ENDED };
 
 static enum way way;
 static int max_level = WHARF_LOG_INFO;
-static struct wharf_log_counts counts; /* by all threads */
-static unsigned n_unsaid;              /* messages that were not taken */
+static struct wharf_log_counts counts; /* updated by all threads */
+static unsigned n_unsaid;              /* dropped messages that are not reported yet */
 
 static struct {
     struct wharf_log_queue queue;
@@ -41,8 +42,8 @@ static struct {
     bool stop;
 } writer;
 
-/* Locks that this thread holds under which no system call may happen; the writer is woken after the
- * last one. */
+/* Locks of this thread under which no system call may happen.  After the last one it wakes the
+ * writer, if it owes that. */
 static __thread unsigned n_holds;
 static __thread bool owes_wake;
 
@@ -91,7 +92,7 @@ static void write_count(int level, unsigned n, const char *what)
     write_entry(&entry);
 }
 
-/* Reports dropped messages; if this message is dropped too, it counts as another one. */
+/* Reports dropped messages.  If the report is dropped too, it counts as another one. */
 static void confess(void)
 {
     unsigned n = __atomic_exchange_n(&n_unsaid, 0, __ATOMIC_RELAXED);
@@ -118,21 +119,22 @@ static void put_entry(const struct wharf_log_entry *entry)
     leave_out(1);
 }
 
-/* ---- what clients cause -------------------------------------------------------------------- */
+/* ---- messages about clients ---------------------------------------------------------------- */
 
 #define CLIENT_WINDOW_NS (5 * (uint64_t)WHARF_NS_PER_S)
 #define TENANT_MESSAGES 20
-/* Fewer than fit into the queue: they can come all at once. */
+/* Fewer than the queue holds, since they may all come at once. */
 #define ALL_MESSAGES 100
 
-/* Each tenant has one of them, with others; what is about no tenant has the first one alone. */
+/* Counters by a hash of the tenant's name, so several tenants may share one.  Messages about no
+ * tenant have the first counter. */
 #define N_PLACES 64
 
 static struct {
     pthread_mutex_t lock;
     uint64_t window_end;
     unsigned n_written[N_PLACES], n_all_written;
-    unsigned n_left_out; /* and not said yet */
+    unsigned n_left_out; /* not reported yet */
 } client_limit = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* FNV-1a. */
@@ -147,7 +149,8 @@ static unsigned place_of(const char *tenant)
     return 1 + (hash ^ hash >> 16) % (N_PLACES - 1);
 }
 
-/* A tenant whose clients cause many messages does not keep others' from being written. */
+/* Limits the messages about clients.  One tenant's clients cannot keep messages about others
+ * out. */
 static bool client_may_write(const char *tenant)
 {
     unsigned *n_written = &client_limit.n_written[place_of(tenant)];
@@ -168,13 +171,14 @@ static bool client_may_write(const char *tenant)
     pthread_mutex_unlock(&client_limit.lock);
     if (!may)
         __atomic_fetch_add(&counts.n_over_limit, 1, __ATOMIC_RELAXED);
-    /* It says how many when their time is over. */
+    /* The writer reports the count when the window ends. */
     if (is_first && __atomic_load_n(&way, __ATOMIC_ACQUIRE) == QUEUED)
         wake_writer();
     return may;
 }
 
-/* Those left out in a time that is over, or until now; *ret_due_ns is when there are more. */
+/* Takes the number of messages left out, if their window is over or if until_now.  *ret_due_ns is
+ * when the window of the rest ends. */
 static unsigned take_left_out(bool until_now, uint64_t *ret_due_ns)
 {
     uint64_t now = wharf_now_ns();
@@ -190,7 +194,7 @@ static unsigned take_left_out(bool until_now, uint64_t *ret_due_ns)
     return n;
 }
 
-/* Returns when to look again. */
+/* Returns when to call it again. */
 static uint64_t tell_left_out(bool until_now)
 {
     uint64_t due_ns;
@@ -201,9 +205,9 @@ static uint64_t tell_left_out(bool until_now)
     return due_ns;
 }
 
-/* ---- its thread ---------------------------------------------------------------------------- */
+/* ---- the writer's thread ------------------------------------------------------------------- */
 
-/* Whether it was posted; until then other things can wake it up. */
+/* Whether the semaphore was posted.  False also after an interruption. */
 static bool wait_until(sem_t *semaphore, uint64_t due_ns)
 {
     struct timespec until = {.tv_sec = (time_t)(due_ns / WHARF_NS_PER_S),
@@ -255,7 +259,7 @@ int wharf_log_start(void)
     return 0;
 }
 
-/* A writer that still waits is left to the end of the process, and so is what it uses. */
+/* If the writer still waits, it is left behind until the process ends, with what it uses. */
 void wharf_log_stop(void)
 {
     if (__atomic_load_n(&way, __ATOMIC_ACQUIRE) != QUEUED)
@@ -293,14 +297,14 @@ void wharf_log_set_level(enum wharf_log_level level)
     __atomic_store_n(&max_level, (int)level, __ATOMIC_RELAXED);
 }
 
-/* Control characters: those of ASCII, and U+0080 to U+009F. */
+/* Whether a control character begins here: one of ASCII, or U+0080 to U+009F. */
 static bool is_control(const unsigned char *text)
 {
     return *text < ' ' || *text == 127 || (text[0] == 0xc2 && text[1] < 0xa0);
 }
 
-/* What clients name themselves must not look like another line, steer a terminal, or make the
- * journal take an entry for a blob. */
+/* Replaces what clients may put into names: newlines, terminal sequences, and bytes for which the
+ * journal would store the entry as binary data. */
 static void make_plain(char *message)
 {
     unsigned char *text = (unsigned char *)message;

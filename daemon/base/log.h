@@ -24,7 +24,7 @@
 
 #include "daemon/base/log_level.h"
 
-/* The subject of a message; zero: none. */
+/* The subject of a message; 0 or NULL: none. */
 struct wharf_log_fields {
     const char *tenant;  /* WHARF_TENANT */
     uint64_t connection; /* WHARF_CONNECTION */
@@ -32,11 +32,12 @@ struct wharf_log_fields {
     int error;           /* ERRNO; positive; its text is added to the message */
 };
 
-/* wharf_log_init: finds the destination of messages.  Before the first message; by one thread. */
+/* wharf_log_init: finds out where messages go.  Call it before the first message, from one
+ * thread. */
 void wharf_log_init(void);
 
-/* Starts the thread, once: after signals are blocked, and before other threads log.  0 or -errno.
- */
+/* Starts the writer's thread, once.  Call it after signals are blocked and before other threads
+ * log.  0 or -errno. */
 int wharf_log_start(void);
 
 /* Waits until all messages are written, for a second at most; drops later messages.  Does nothing
@@ -59,10 +60,10 @@ struct wharf_log_counts {
 
 void wharf_log_read_counts(struct wharf_log_counts *ret_counts);
 
-/* Makes later messages to the journal entries with fields. */
+/* Later messages to the journal have fields. */
 void wharf_log_use_fields(void);
 
-/* Messages above this level are dropped; at first those above INFO. */
+/* Messages above this level are dropped.  The level is INFO at first. */
 void wharf_log_set_level(enum wharf_log_level level);
 
 /* `fields` may be NULL. */
@@ -70,8 +71,8 @@ void wharf_log(enum wharf_log_level level, const struct wharf_log_fields *fields
                const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /*
- * The same for what clients cause, so that nobody fills the disk: at most 20 messages in 5 seconds
- * for one tenant and 100 for all together, then one that says how many were left out.
+ * The same for messages that clients cause, so that no client can fill the disk.  At most 20
+ * messages in 5 seconds about one tenant and 100 about all, then one with the number left out.
  */
 void wharf_log_client(enum wharf_log_level level, const struct wharf_log_fields *fields,
                       const char *format, ...) __attribute__((format(printf, 3, 4)));

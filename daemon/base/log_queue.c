@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* log_queue.c: a bounded queue with many writers and one reader (log_queue.h). */
 #include "daemon/base/log_queue.h"
 
 #include <stddef.h>
@@ -15,13 +16,15 @@ static struct wharf_log_slot *slot_of(struct wharf_log_queue *queue, uint64_t nu
     return &queue->slots[number % WHARF_LOG_QUEUE_N];
 }
 
-/* A number whose slot is free, the caller's alone from now on.  False: the queue is full. */
+/* Takes a number whose slot is free; the slot then belongs to the caller.  False: the queue is
+ * full. */
 static bool take_number(struct wharf_log_queue *queue, uint64_t *ret_number)
 {
     uint64_t number = __atomic_load_n(&queue->next_number, __ATOMIC_RELAXED);
 
     for (;;) {
-        /* Pairs with the reader's store in drop_first: it has read the slot before. */
+        /* Pairs with the reader's store in drop_first: the reader has finished with the slot's last
+         * entry. */
         uint64_t turn = __atomic_load_n(&slot_of(queue, number)->turn, __ATOMIC_ACQUIRE);
         if (turn < number)
             return false;

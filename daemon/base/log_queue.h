@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log_queue.h: messages on their way from the threads of the daemon to the one that writes them.
+ * log_queue.h: a queue of messages from the daemon's threads to the one that writes them.
  *
  * A ring of fixed size, without a lock: a thread that logs may hold the core lock, so it never
  * waits.  Each slot has a turn.  With n slots, message number p goes to slot p % n:
@@ -9,8 +9,8 @@
  *     turn == p + 1   message p is in it
  *     turn == p + n   message p was taken: the slot is free for message p + n
  *
- * A writer takes a number by a compare-and-swap of `next_number`, fills the slot, and stores its
- * turn.  The one reader looks at the turn of the next slot.
+ * A writer takes a number by a compare-and-swap of `next_number`, fills the slot, and then stores
+ * its turn.  The one reader waits for the turn of the next slot.  (D. Vyukov's bounded MPMC queue.)
  */
 #ifndef WHARF_DAEMON_BASE_LOG_QUEUE_H
 #define WHARF_DAEMON_BASE_LOG_QUEUE_H
@@ -32,8 +32,8 @@ struct wharf_log_entry {
 };
 
 struct wharf_log_queue {
-    uint64_t next_number; /* that a writer takes */
-    uint64_t first;       /* the reader's */
+    uint64_t next_number; /* for the next writer */
+    uint64_t first;       /* for the reader */
     struct wharf_log_slot {
         uint64_t turn;
         struct wharf_log_entry entry;
@@ -42,11 +42,11 @@ struct wharf_log_queue {
 
 void wharf_log_queue_init(struct wharf_log_queue *queue);
 
-/* Copies it in.  False: the queue is full.  Any thread. */
+/* Copies *entry into the queue.  False: the queue is full.  Any thread. */
 bool wharf_log_queue_put(struct wharf_log_queue *queue, const struct wharf_log_entry *entry);
 
-/* The oldest message, which stays in the queue until it is dropped; NULL: there is none.  The
- * reader. */
+/* The oldest message, or NULL.  It stays in the queue until wharf_log_queue_drop_first.  The reader
+ * only. */
 const struct wharf_log_entry *wharf_log_queue_first(struct wharf_log_queue *queue);
 void wharf_log_queue_drop_first(struct wharf_log_queue *queue);
 

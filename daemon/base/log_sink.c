@@ -18,10 +18,10 @@
 #include "daemon/base/log_level.h"
 #include "daemon/base/log_queue.h"
 
-static bool leads_to_journal; /* standard error does */
-static bool uses_fields;      /* of any thread */
+static bool leads_to_journal; /* of standard error */
+static bool uses_fields;      /* written by any thread */
 
-/* systemd puts the device and inode of the stream that leads to the journal there. */
+/* systemd sets JOURNAL_STREAM to the device and inode of the stream that leads to the journal. */
 static bool stderr_is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -104,7 +104,7 @@ static const char *level_name(int level)
     }
 }
 
-/* Whoever started the daemon may have made standard error one that is not waited for. */
+/* Standard error may have been made non-blocking by whoever started the daemon. */
 static bool wait_until_writable(void)
 {
     struct pollfd writable = {.fd = 2, .events = POLLOUT};

@@ -92,7 +92,7 @@ int wharf_loop_want(struct wharf_loop *loop, struct wharf_source *source, uint32
     if (wanted == before)
         return 0;
     source->wanted = wanted;
-    /* It is told of again what it still wants. */
+    /* A changed request reports readiness again, so a waiting turn is dropped. */
     if (source->party)
         wharf_fair_queue_remove(&loop->turns, source->party, &source->turn_link);
     int r = loop->backend->want(loop, source, before);
@@ -111,7 +111,7 @@ void wharf_loop_remove(struct wharf_loop *loop, struct wharf_source *source)
 
 /* ---- turns --------------------------------------------------------------------------------- */
 
-/* How much is done before the loop looks who else is ready. */
+/* How long turns are taken before the loop asks again which sources are ready. */
 #define TURNS_NS (50 * (uint64_t)WHARF_NS_PER_US)
 
 uint64_t wharf_loop_processor_ns(void)
@@ -133,7 +133,7 @@ static void call_in_turn(struct wharf_loop *loop, struct wharf_source *source)
     uint32_t ready = source->ready;
 
     source->call(source, ready);
-    /* The call may have removed it, or changed what is wanted. */
+    /* The call may have removed the source, or changed what it wants. */
     source = wharf_loop_source(loop, token);
     if (source && source->wanted && !source->is_armed)
         loop->backend->again(loop, source);
@@ -185,7 +185,8 @@ static uint64_t time_to_next_timer(const struct wharf_loop *loop)
     return loop->timers.root->key > now ? loop->timers.root->key - now : 0;
 }
 
-/* A timer that is set anew by its own call for a time in the past waits for the next turn. */
+/* A timer whose call sets it to a past time waits for the next turn of the loop: hence the
+ * limit. */
 static void run_timers(struct wharf_loop *loop)
 {
     uint64_t now = wharf_now_ns();
@@ -204,7 +205,8 @@ static void run_timers(struct wharf_loop *loop)
 
 void wharf_loop_wake(struct wharf_loop *loop)
 {
-    /* Whoever finds 0 writes; take_wake sets 0 before the loop looks at what it was woken for. */
+    /* Only the thread that finds 0 writes.  take_wake stores 0 before the loop looks for its work,
+     * so no wake is lost. */
     if (__atomic_exchange_n(&loop->wake_pending, 1, __ATOMIC_ACQ_REL) == 0)
         eventfd_write(loop->wake_source.fd, 1);
 }

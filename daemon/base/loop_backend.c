@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* loop_backend.c: tokens of sources, and their calls, for both backends. */
 #include "daemon/base/loop_backend.h"
 
 #include "daemon/base/fair_queue.h"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loop_backend.h: what io_uring and epoll have to do for a loop. */
+/* loop_backend.h: the interface between the loop and its two backends, io_uring and epoll. */
 #ifndef WHARF_DAEMON_BASE_LOOP_BACKEND_H
 #define WHARF_DAEMON_BASE_LOOP_BACKEND_H
 
 #include "daemon/base/loop_source.h"
 
-/* Token of a source for the kernel: its slot, and which use of the slot it is. */
+/* A source's token for the kernel is its slot and the slot's `use`, which changes with each
+ * source. */
 struct wharf_loop_slot {
     struct wharf_source *source; /* NULL: free */
     uint32_t use;
@@ -14,13 +15,13 @@ struct wharf_loop_slot {
 struct wharf_loop_backend {
     int (*init)(struct wharf_loop *loop);
     void (*deinit)(struct wharf_loop *loop);
-    /* Tells the kernel what source->wanted has become.  It then reports a source of a party once.
-     */
+    /* Tells the kernel that source->wanted has changed.  It then reports a source of a party
+     * once. */
     int (*want)(struct wharf_loop *loop, struct wharf_source *source, uint32_t before);
-    /* A source that was called, and wants something, is to be reported again. */
+    /* Makes the kernel report a source again that was called, and still wants something. */
     void (*again)(struct wharf_loop *loop, struct wharf_source *source);
-    /* Sleeps until `timeout_ns` (WHARF_NEVER: for ever) have passed or something is ready, and
-     * calls wharf_loop_ready for it.  0: only takes what is there. */
+    /* Sleeps until something is ready or `timeout_ns` have passed (WHARF_NEVER: no limit; 0: does
+     * not sleep), and calls wharf_loop_ready for each ready source. */
     int (*wait)(struct wharf_loop *loop, uint64_t timeout_ns);
 };
 
@@ -37,18 +38,18 @@ struct wharf_loop {
     struct wharf_heap timers;
     struct wharf_fair_queue turns;
     struct wharf_source wake_source;
-    uint32_t wake_pending; /* written by all threads */
+    uint32_t wake_pending; /* set by any thread */
     void (*woken)(void *context);
     void *woken_context;
 };
 
-/* What a backend gives the kernel for a source, and gets back with its readiness. */
+/* The value that the kernel stores with a source's request and returns with its readiness. */
 uint64_t wharf_loop_token(const struct wharf_loop *loop, const struct wharf_source *source);
 
-/* The token's source, or NULL when it is not there (any more). */
+/* The token's source, or NULL if it has been removed. */
 struct wharf_source *wharf_loop_source(struct wharf_loop *loop, uint64_t token);
 
-/* Calls a source that is ready, or has it wait for its turn; returns whether it was called. */
+/* Calls a ready source, or queues it for its turn.  Returns whether it was called. */
 bool wharf_loop_ready(struct wharf_loop *loop, struct wharf_source *source, uint32_t ready);
 
 #endif

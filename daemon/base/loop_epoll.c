@@ -41,8 +41,8 @@ static void deinit(struct wharf_loop *loop)
     free(data);
 }
 
-/* One of a party is told of once, and again after its turn: what waits for turns is not to fill the
- * events of every wait. */
+/* Sources of parties are reported once, and armed again after their turn.  Otherwise those that
+ * wait for turns would fill the events of every wait. */
 static struct epoll_event event_of(const struct wharf_loop *loop, const struct wharf_source *source)
 {
     return (struct epoll_event){
@@ -51,7 +51,7 @@ static struct epoll_event event_of(const struct wharf_loop *loop, const struct w
     };
 }
 
-/* A source that wants nothing is taken out: epoll would report its end for ever otherwise. */
+/* A source that wants nothing is unregistered, since epoll would report its hang-up for ever. */
 static int want(struct wharf_loop *loop, struct wharf_source *source, uint32_t before)
 {
     struct epoll_backend *data = loop->backend_data;
@@ -68,7 +68,7 @@ static int want(struct wharf_loop *loop, struct wharf_source *source, uint32_t b
     return 0;
 }
 
-/* It is registered, so nothing has to be allocated. */
+/* The source is registered, so this allocates nothing. */
 static void again(struct wharf_loop *loop, struct wharf_source *source)
 {
     struct epoll_backend *data = loop->backend_data;
@@ -77,7 +77,7 @@ static void again(struct wharf_loop *loop, struct wharf_source *source)
     source->is_armed = epoll_ctl(data->fd, EPOLL_CTL_MOD, source->fd, &event) == 0;
 }
 
-/* Up to the next millisecond, so that a timer is due when the sleep ends. */
+/* Rounds up, so that a timer is due when the sleep ends. */
 static int milliseconds(uint64_t timeout_ns)
 {
     uint64_t ms = timeout_ns / WHARF_NS_PER_MS + (timeout_ns % WHARF_NS_PER_MS != 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loop_source.h: what a loop waits for.
+ * loop_source.h: descriptors and timers that a loop waits for.
  */
 #ifndef WHARF_DAEMON_BASE_LOOP_SOURCE_H
 #define WHARF_DAEMON_BASE_LOOP_SOURCE_H
@@ -17,21 +17,21 @@ struct wharf_loop;
 struct wharf_source;
 struct wharf_timer;
 
-/* `ready` has POLLIN, POLLOUT, POLLRDHUP, POLLHUP and POLLERR as poll() gives them. */
+/* `ready` has POLLIN, POLLOUT, POLLRDHUP, POLLHUP and POLLERR, as poll() sets them. */
 typedef void wharf_source_fn(struct wharf_source *source, uint32_t ready);
 typedef void wharf_timer_fn(struct wharf_timer *timer);
 
-/* A descriptor that is waited for; part of the thing that it belongs to. */
+/* A descriptor to wait for.  It is a member of the object that it belongs to. */
 struct wharf_source {
     int fd;
-    /* POLLIN, POLLOUT, POLLRDHUP; 0: nothing at present, an end or error neither. */
+    /* POLLIN, POLLOUT, POLLRDHUP; 0: nothing at present, not even its end or an error. */
     uint32_t wanted;
     wharf_source_fn *call;
-    /* The loop's. */
+    /* The loop's own. */
     uint32_t slot; /* from 1; 0: not in a loop */
     bool is_armed;
-    uint32_t ready;                 /* what its call is told, while it waits for its turn */
-    struct wharf_list turn_link;    /* among what waits of the party */
+    uint32_t ready;                 /* argument of the call, while it waits for its turn */
+    struct wharf_list turn_link;    /* in the party's waiting work */
     struct wharf_fair_party *party; /* or NULL */
 };
 

@@ -2,11 +2,13 @@
 /*
  * loop_uring.c: readiness by io_uring.
  *
- * Each source has at most one poll request in the kernel, which ends when it is ready; after its
- * call, which may have to wait for its turn, a new one is made, together with the next wait in one
- * system call.  A new request looks at the descriptor first, so readiness is by level.  A request
- * holds a reference to its file: it is withdrawn at once when its source goes, or closing the
- * descriptor would not close the file.
+ * Each source has at most one poll request in the kernel, which ends when the source is ready.  A
+ * new request is made after the source's call, which may have to wait for its turn; it is submitted
+ * together with the next wait.  A new request checks the descriptor at once, so that readiness is
+ * level-triggered.
+ *
+ * A request holds a reference to its file.  So it is withdrawn at once when its source is removed:
+ * otherwise closing the descriptor would not close the file.
  */
 #include <liburing.h>
 #include <string.h>
@@ -18,10 +20,10 @@
 
 #define N_ENTRIES 256
 
-/* Of requests whose answers nobody waits for: no slot has number 0. */
+/* The token of requests whose answers are ignored: no slot has number 0. */
 #define TOKEN_NONE 0
 
-/* How soon a request is tried again that the kernel did not take. */
+/* How soon to retry a request that the kernel did not take. */
 #define RETRY_NS (10 * (uint64_t)WHARF_NS_PER_MS)
 
 struct uring_data {
@@ -40,7 +42,8 @@ static int init(struct wharf_loop *loop)
     if (!data)
         return -ENOMEM;
     int r = io_uring_queue_init_params(N_ENTRIES, &data->ring, &params);
-    /* Both are older than what the daemon's seals need; without them answers could be lost. */
+    /* Both features are older than the kernel that the daemon's seals need.  Without NODROP,
+     * answers could be lost. */
     if (r == 0 && (~params.features & (IORING_FEAT_NODROP | IORING_FEAT_EXT_ARG))) {
         io_uring_queue_exit(&data->ring);
         r = -ENOSYS;
@@ -61,7 +64,7 @@ static void deinit(struct wharf_loop *loop)
     free(data);
 }
 
-/* There is room after what is queued was handed to the kernel, if that takes it: else NULL. */
+/* If the queue is full, submits it to make room.  NULL if the kernel does not take it. */
 static struct io_uring_sqe *next_request(struct uring_data *data)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&data->ring);
@@ -73,7 +76,7 @@ static struct io_uring_sqe *next_request(struct uring_data *data)
     return sqe;
 }
 
-/* Without room it is done before the next wait. */
+/* If there is no room, arm_missed does it before the next wait. */
 static void arm(struct wharf_loop *loop, struct wharf_source *source)
 {
     struct uring_data *data = loop->backend_data;
@@ -101,7 +104,7 @@ static void arm_missed(struct wharf_loop *loop)
     }
 }
 
-/* Submits too: a request that is still queued must name the file that its descriptor is now. */
+/* Also submits, so that a queued request still refers to the file that its descriptor has now. */
 static void withdraw(struct wharf_loop *loop, struct wharf_source *source)
 {
     struct uring_data *data = loop->backend_data;
@@ -113,7 +116,7 @@ static void withdraw(struct wharf_loop *loop, struct wharf_source *source)
     }
     io_uring_submit(&data->ring);
     source->is_armed = false;
-    /* The answer to the withdrawn request, if one comes, is not to be taken for a later one's. */
+    /* A late answer to the withdrawn request must not be taken for one to a later request. */
     loop->slots[source->slot].use++;
 }
 
@@ -136,7 +139,7 @@ static void take_answer(struct wharf_loop *loop, uint64_t token, int32_t result)
     source->is_armed = false;
     if (!wharf_loop_ready(loop, source, result < 0 ? POLLERR : (uint32_t)result))
         return;
-    /* The call may have removed it, or armed it by changing what is wanted. */
+    /* The call may have removed the source, or armed it by changing what it wants. */
     source = wharf_loop_source(loop, token);
     if (source && source->wanted && !source->is_armed)
         arm(loop, source);
@@ -147,7 +150,8 @@ static void again(struct wharf_loop *loop, struct wharf_source *source)
     arm(loop, source);
 }
 
-/* Takes what is there now, not what the calls cause: timers have their turn in between. */
+/* Takes the answers that are there now, but not those that the calls cause, so that timers get
+ * their turn. */
 static void take_answers(struct wharf_loop *loop, struct uring_data *data)
 {
     unsigned n = io_uring_cq_ready(&data->ring);
@@ -179,8 +183,7 @@ static int wait_ready(struct wharf_loop *loop, uint64_t timeout_ns)
                 : io_uring_submit_and_wait_timeout(
                       &data->ring, &cqe, 1, timeout_ns == WHARF_NEVER ? NULL : &timeout, NULL);
 
-    /* EBUSY: answers that did not fit wait in the kernel; taking those that are there makes room.
-     */
+    /* EBUSY: the kernel holds answers that did not fit; taking some makes room. */
     if (r < 0 && r != -ETIME && r != -EINTR && r != -EBUSY && r != -EAGAIN)
         return r;
     take_answers(loop, data);

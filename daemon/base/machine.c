@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* The number that a file begins with, or UINT64_MAX: there is none, as in `max`. */
+/* The number at the beginning of a file; UINT64_MAX if there is none, as for `max`. */
 static uint64_t read_number(const char *path)
 {
     uint64_t value;
@@ -45,8 +45,8 @@ static uint64_t physical_nbytes(const char *root)
     return kib > UINT64_MAX / 1024 ? UINT64_MAX : kib * 1024;
 }
 
-/* The least limit of a group and of those that it is in.  A container may not be shown the group
- * itself, but its own part of the tree. */
+/* The least limit of a control group and its ancestors.  A container may see only its own part of
+ * the tree, in which the group's path does not exist. */
 static uint64_t least_of_group(const char *root, const char *mount, char *group, const char *name)
 {
     char path[PATH_MAX];
@@ -62,7 +62,8 @@ static uint64_t least_of_group(const char *root, const char *mount, char *group,
     }
 }
 
-/* A line of /proc/self/cgroup: NUMBER:CONTROLLERS:GROUP; version 2 has no controllers there. */
+/* Reads a line of /proc/self/cgroup: NUMBER:CONTROLLERS:GROUP.  In version 2 CONTROLLERS is
+ * empty. */
 static uint64_t limit_of_line(const char *root, char *line)
 {
     char *controllers = strchr(line, ':');

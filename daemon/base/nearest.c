@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nearest.c: finds the name nearest to a mistyped word, by the edit distance with transpositions
+ * (Damerau, 1964; the restricted form, "optimal string alignment").
+ */
 #include "daemon/base/nearest.h"
 
 #include <string.h>
 
-/* Longer than any name of a setting. */
+/* Longer than any setting's name. */
 #define MAX_NBYTES 40
 
 static size_t min(size_t a, size_t b)
@@ -11,7 +15,8 @@ static size_t min(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The edits that make `a` of `b`, by the usual table, of which three rows are kept. */
+/* The number of edits between two words, by dynamic programming; three rows of the table are
+ * kept. */
 static size_t distance(const char *a, size_t a_nbytes, const char *b, size_t b_nbytes)
 {
     size_t rows[3][MAX_NBYTES + 1];
@@ -43,7 +48,7 @@ void wharf_nearest_offer(struct wharf_nearest *nearest, const char *name)
     if (word_nbytes > MAX_NBYTES || name_nbytes > MAX_NBYTES)
         return;
     size_t away = distance(nearest->word, word_nbytes, name, name_nbytes);
-    /* One that shares no letter is not meant. */
+    /* A name that shares no letter with the word is not meant. */
     if (away >= nearest->distance || away >= min(word_nbytes, name_nbytes))
         return;
     nearest->distance = away;

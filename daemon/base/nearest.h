@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nearest.h: which name was probably meant by a mistyped word. */
+/* nearest.h: finds the name that a mistyped word probably means. */
 #ifndef WHARF_DAEMON_BASE_NEAREST_H
 #define WHARF_DAEMON_BASE_NEAREST_H
 
 #include <stddef.h>
 
-/* The best so far of the names that were offered for a word. */
+/* The best of the names offered so far. */
 struct wharf_nearest {
     const char *word;
     const char *name; /* NULL: none is near enough */
@@ -14,8 +14,8 @@ struct wharf_nearest {
 
 void wharf_nearest_begin(struct wharf_nearest *nearest, const char *word);
 
-/* A name is near if at most a third of the word's letters, and one more, have to be inserted,
- * removed, replaced or swapped with their neighbours.  `name` has to outlive `nearest`. */
+/* A name is near if the number of letters to insert, remove, replace or swap with their neighbours
+ * is at most a third of the word's letters, plus one.  `name` must outlive `nearest`. */
 void wharf_nearest_offer(struct wharf_nearest *nearest, const char *name);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * notify.c: what systemd is told, by its protocol (sd_notify(3)): packets of lines NAME=VALUE.
+ * notify.c: tells systemd about the daemon's state, by its protocol (sd_notify(3)): datagrams of
+ * lines NAME=VALUE.
  *
- * sd_notify itself waits for as long as nobody reads systemd's socket, and with it would all
- * clients.
+ * sd_notify itself blocks while nobody reads systemd's socket, and clients would wait with it.
  */
 #include "daemon/base/notify.h"
 
@@ -24,15 +24,15 @@
 
 #define RETRY_NS (100 * (uint64_t)WHARF_NS_PER_MS)
 
-/* What is to be said, in the order in which it is: a reload ends with READY, and what comes after
- * STOPPING is no news. */
+/* Kinds of messages, in the order in which they are sent: a reload ends with READY, and after
+ * STOPPING nothing matters. */
 enum kind { RELOADING, READY, STOPPING, STATUS, ALIVE, N_KINDS };
 
 static struct {
-    int fd; /* -1: nobody listens */
+    int fd; /* -1: systemd does not listen */
     struct sockaddr_un address;
     socklen_t address_nbytes;
-    char unsent[N_KINDS][256]; /* empty: nothing */
+    char unsent[N_KINDS][256]; /* empty: nothing to send */
     struct wharf_loop *loop;
     struct wharf_timer timer;
 } systemd = {.fd = -1};
@@ -52,7 +52,7 @@ void wharf_notify_init(void)
     systemd.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
-/* False: not now. */
+/* False: systemd does not take it now. */
 static bool send_text(const char *text)
 {
     ssize_t n = sendto(systemd.fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL,

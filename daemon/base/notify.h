@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * notify.h: what systemd is told, if it started the daemon.  Without it nothing happens.  Loop
- * thread.
+ * notify.h: tells systemd about the daemon's state, if systemd started it; otherwise does nothing.
+ * Loop thread.
  *
- * systemd's socket is never waited for.  What it does not take at once is kept, the latest of each
- * kind, and sent again.
+ * Never blocks on systemd's socket.  What systemd does not take at once is kept, the latest message
+ * of each kind, and sent again.
  */
 #ifndef WHARF_DAEMON_BASE_NOTIFY_H
 #define WHARF_DAEMON_BASE_NOTIFY_H
@@ -13,21 +13,21 @@
 
 struct wharf_loop;
 
-/* Finds systemd's socket.  Before all else. */
+/* Finds systemd's socket.  Call it first. */
 void wharf_notify_init(void);
 
-/* By whose timers things are sent again; NULL: they are not, any more. */
+/* Uses the loop's timers to send messages again; NULL: does not send again. */
 void wharf_notify_use_loop(struct wharf_loop *loop);
 
 void wharf_notify_ready(const char *status);
 void wharf_notify_status(const char *status);
-/* Followed by wharf_notify_ready. */
+/* Announces a reload; wharf_notify_ready must follow. */
 void wharf_notify_reloading(void);
-/* And that it may take so long, if that is more than the unit allows. */
+/* Announces the end, and that it may take timeout_ns, in case the unit allows less. */
 void wharf_notify_stopping(uint64_t timeout_ns);
 void wharf_notify_alive(void);
 
-/* How often systemd wants to hear that the daemon is alive; WHARF_NEVER if it does not. */
+/* How often systemd expects wharf_notify_alive; WHARF_NEVER if it does not. */
 uint64_t wharf_notify_watchdog_ns(void);
 
 #endif

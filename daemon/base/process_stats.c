@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* process_stats.c: reads what the daemon's process uses, from getrusage and /proc. */
 #include "daemon/base/process_stats.h"
 
 #include <dirent.h>
@@ -21,7 +22,7 @@ static double read_cpu_s(void)
                : 0;
 }
 
-/* Not ".", "..", and the one of the folder itself. */
+/* Without ".", ".." and the descriptor of the folder itself. */
 static uint64_t count_fds(void)
 {
     DIR *folder = opendir("/proc/self/fd");

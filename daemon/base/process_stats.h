@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * process_stats.h: what the daemon's own process uses, as Prometheus' process_* metrics have it.
+ * process_stats.h: the daemon process's use of resources, as in Prometheus' process_* metrics.
  */
 #ifndef WHARF_DAEMON_BASE_PROCESS_STATS_H
 #define WHARF_DAEMON_BASE_PROCESS_STATS_H
@@ -13,7 +13,7 @@ struct wharf_process_stats {
     uint64_t resident_nbytes, virtual_nbytes;
 };
 
-/* Reads them; takes the longer the more files are open.  What cannot be read is 0.  Any thread. */
+/* Reads all of them.  Takes longer with more open files.  Unknown values are 0.  Any thread. */
 void wharf_process_stats_read(struct wharf_process_stats *ret_stats);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* spawn.c: runs the daemon's own program again for one of its helper processes. */
 #include "daemon/base/spawn.h"
 
 #include <signal.h>
@@ -6,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* A descriptor that is copied to itself is inherited. */
+/* A descriptor is inherited by duplicating it onto itself, which clears its close-on-exec flag. */
 static int add_descriptors(posix_spawn_file_actions_t *actions, int fd, const int *kept,
                            unsigned n_kept)
 {
@@ -33,8 +34,7 @@ int wharf_spawn_self(const char *role, int fd, const int *kept, unsigned n_kept,
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     posix_spawn_file_actions_init(&actions);
     int r = add_descriptors(&actions, fd, kept, n_kept);
-    /* With the environment: the daemon may have needed it to start, so that its libraries are
-     * found. */
+    /* Passes the environment on, which the program may need to find its libraries. */
     if (r == 0)
         r = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attributes, argv, environ);
     posix_spawn_file_actions_destroy(&actions);

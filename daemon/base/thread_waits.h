@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* thread_waits.h: telling who waits from who has lost its processor to other programs. */
+/* thread_waits.h: tells a thread that waits from one whose processor went to other programs. */
 #ifndef WHARF_DAEMON_BASE_THREAD_WAITS_H
 #define WHARF_DAEMON_BASE_THREAD_WAITS_H
 
@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* How often this thread has waited for something; having its processor taken is another thing. */
+/* How often this thread has blocked.  Losing the processor to another program does not count. */
 static inline long wharf_thread_waits(void)
 {
     struct rusage usage;
@@ -18,8 +18,8 @@ static inline long wharf_thread_waits(void)
     return usage.ru_nvcsw;
 }
 
-/* For how long this thread, ready to run, has had no processor; UINT64_MAX: the kernel does not say
- * so.  The second number of schedstat; some 10 us. */
+/* How long this thread was ready to run and had no processor: the second number of schedstat.
+ * UINT64_MAX if the kernel does not say.  Takes some 10 us. */
 static inline uint64_t wharf_thread_delay_ns(void)
 {
     char text[64] = "", *end;

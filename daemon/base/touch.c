@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * touch.c: survives SIGBUS in clients' memory, by sigsetjmp and siglongjmp.
+ *
+ * INVARIANT: `innermost` is the innermost wharf_touch of this thread, to which the handler jumps.
+ */
 #include "daemon/base/touch.h"
 
 #include <errno.h>
@@ -12,18 +17,18 @@ struct touch {
     struct touch *outer;
 };
 
-/* The innermost of this thread. */
+/* The innermost wharf_touch of this thread. */
 static _Thread_local struct touch *volatile innermost;
 
-/* The fault of a load or store, which is of its own thread; anything else ends the process as it
- * would have: for a fault by coming again. */
+/* Jumps out of a touch after a fault of this thread.  Any other SIGBUS ends the process, as by
+ * default: a fault by occurring again, a signal that was sent by raise. */
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     const ucontext_t *interrupted = context;
 
     if (innermost && info->si_code > 0) {
-        /* As at the end of a handler; what sigsetjmp does for that costs a system call each time.
-         */
+        /* Restores the signal mask, as the handler's return would.  sigsetjmp could save it, but at
+         * the cost of a system call each time. */
         pthread_sigmask(SIG_SETMASK, &interrupted->uc_sigmask, NULL);
         siglongjmp(innermost->where, 1);
     }

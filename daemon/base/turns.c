@@ -1,16 +1,18 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * turns.c: deficit round robin (Shreedhar and Varghese, 1995), with debts.
+ * turns.c: deficit round robin (Shreedhar and Varghese, "Efficient Fair Queuing Using Deficit
+ * Round-Robin", 1995), with debts.
  *
- * The list has the next member first.  Rounds are counted, and a member catches up on missed quanta
- * when it is visited.  While all members have debts, the rounds in which nobody has a turn are
- * skipped at once. Invariant: a deficit is at most one quantum, so a member cannot save time.
+ * The list has the next member first.  Rounds are counted, and a member receives missed quanta when
+ * it is visited.  While all members have debts, rounds in which nobody has a turn are skipped at
+ * once.
+ *
+ * INVARIANT: a deficit is at most one quantum, so a member cannot save time up.
  */
 #include "daemon/base/turns.h"
 
 #include "daemon/base/list.h"
 
-/* Debts stop growing here, far from overflow: 2^60 ns are 36 years. */
+/* Debts stop growing here, far below overflow: 2^60 ns are 36 years. */
 #define MAX_DEBT_NS ((int64_t)1 << 60)
 
 void wharf_turns_init(struct wharf_turns *turns)
@@ -26,20 +28,20 @@ void wharf_turn_init(struct wharf_turn *turn)
     wharf_list_init(&turn->link);
 }
 
-/* How many quanta lift the deficit above 0. */
+/* The number of quanta that lift the deficit above 0. */
 static uint64_t rounds_needed(const struct wharf_turn *turn)
 {
     return turn->deficit_ns > 0 ? 0 : (uint64_t)(-turn->deficit_ns / turn->quantum_ns) + 1;
 }
 
-/* Gives the quanta of the rounds since the last one that it got. */
+/* Adds the quanta of the rounds since the member's last one. */
 static void catch_up(const struct wharf_turns *turns, struct wharf_turn *turn)
 {
     uint64_t n_missed = turns->round - turn->round;
 
     turn->round = turns->round;
     if (n_missed >= rounds_needed(turn))
-        /* No more than one quantum of what was missed can be left over. */
+        /* Of missed quanta, at most one may be left after the debt is paid. */
         n_missed = rounds_needed(turn);
     turn->deficit_ns += (int64_t)n_missed * turn->quantum_ns;
 }
@@ -53,7 +55,7 @@ void wharf_turns_join(struct wharf_turns *turns, struct wharf_turn *turn, int64_
         turn->deficit_ns = 0;
     catch_up(turns, turn);
     if (turn->deficit_ns > 0) {
-        /* It has no debt: it gets this round's quantum when its turn comes. */
+        /* Without a debt, it gets this round's quantum when its turn comes. */
         turn->deficit_ns = 0;
         turn->round--;
     }
@@ -69,7 +71,7 @@ void wharf_turns_leave(struct wharf_turns *turns, struct wharf_turn *turn)
     turns->n_members--;
 }
 
-/* Everybody has had this round: on to the next one in which somebody's deficit is above 0. */
+/* All members have had this round.  Goes on to the next one in which some deficit is above 0. */
 static void begin_round(struct wharf_turns *turns)
 {
     uint64_t least = UINT64_MAX;
@@ -86,13 +88,13 @@ static void begin_round(struct wharf_turns *turns)
 struct wharf_turn *wharf_turns_first(struct wharf_turns *turns)
 {
     struct wharf_turn *turn;
-    uint32_t n_done = 0; /* seen one after another with nothing left in this round */
+    uint32_t n_done = 0; /* members seen in a row without time left in this round */
 
     while ((turn = WHARF_LIST_FIRST(&turns->members, struct wharf_turn, link))) {
         if (turn->deficit_ns <= 0 && turn->round == turns->round && ++n_done == turns->n_members) {
             begin_round(turns);
             n_done = 0;
-            /* All were seen: the one that has waited longest comes next. */
+            /* All members were seen; the one that has waited longest comes next. */
             wharf_list_rotate(&turns->members);
             turn = WHARF_LIST_FIRST(&turns->members, struct wharf_turn, link);
         }

@@ -2,11 +2,11 @@
 /*
  * turns.h: deficit round robin.
  *
- * Each member gets its quantum of time once a round and has the turn while its deficit is above 0.
- * What it uses is charged when the use is only estimated, and corrected when it is known, so a
- * deficit can go far below 0; the member then waits for as many rounds as that takes.  A member
- * that leaves keeps its debt, and rounds that pass while it is away reduce it.  What a member did
- * not use it does not keep.
+ * Each member receives its quantum of time once a round, and has the turn while its deficit is
+ * above 0.  Use is charged when it is estimated and corrected when it is known, so a deficit may
+ * fall far below 0; the member then waits for as many rounds as it takes to pay that back.  A
+ * member that leaves keeps its debt, which the rounds in its absence reduce.  Unused time is not
+ * saved.
  */
 #ifndef WHARF_DAEMON_BASE_TURNS_H
 #define WHARF_DAEMON_BASE_TURNS_H
@@ -25,29 +25,29 @@ struct wharf_turn {
     struct wharf_list link; /* in no list while the member has nothing to do */
     int64_t deficit_ns;
     int64_t quantum_ns; /* above 0 */
-    uint64_t round;     /* in which it last got its quantum */
+    uint64_t round;     /* when it last got its quantum */
 };
 
 void wharf_turns_init(struct wharf_turns *turns);
 void wharf_turn_init(struct wharf_turn *turn);
 
-/* Takes part from now on, or no more; do nothing if that is so already. */
+/* Takes part from now on, or no longer.  They do nothing if that is so already. */
 void wharf_turns_join(struct wharf_turns *turns, struct wharf_turn *turn, int64_t quantum_ns);
 void wharf_turns_leave(struct wharf_turns *turns, struct wharf_turn *turn);
 
-/* Whose turn it is, or NULL. */
+/* The member whose turn it is, or NULL. */
 struct wharf_turn *wharf_turns_first(struct wharf_turns *turns);
 
 /*
- * How many rounds pass before a member has its turn; 0 if it could be now.  To choose among some
+ * The number of rounds before a member has its turn; 0 if it could be now.  To choose among some
  * members only, take the one with the fewest.
  */
 uint64_t wharf_turns_away(const struct wharf_turns *turns, const struct wharf_turn *turn);
 
-/* Passes over a member whose turn it is: the next one's turn. */
+/* Skips a member whose turn it is: the next one has the turn. */
 void wharf_turns_skip(struct wharf_turns *turns, struct wharf_turn *turn);
 
-/* The member has used so much; less than 0 gives back. */
+/* Charges a member for its use.  A negative one is a refund. */
 void wharf_turns_charge(struct wharf_turns *turns, struct wharf_turn *turn, int64_t used_ns);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* uid_ranges.c: parses lists of uids and ranges of uids. */
 #include "daemon/base/uid_ranges.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@ static const char *skip_blanks(const char *text)
     return text + strspn(text, " \t");
 }
 
-/* Returns what is behind the number, or NULL: there is none, or it is no uid. */
+/* Returns the text after the number, or NULL if it is no uid. */
 static const char *parse_uid(const char *text, uid_t *ret_uid)
 {
     char *end;
@@ -19,7 +20,7 @@ static const char *parse_uid(const char *text, uid_t *ret_uid)
         return NULL;
     errno = 0;
     unsigned long uid = strtoul(text, &end, 10);
-    /* The last one means `none`. */
+    /* The last uid means `none`. */
     if (errno || uid >= UINT32_MAX)
         return NULL;
     *ret_uid = (uid_t)uid;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uid_ranges.h: uids as a configuration names them: 100000-165535, 200000.
+ * uid_ranges.h: sets of uids as in the configuration: 100000-165535, 200000.
  */
 #ifndef WHARF_DAEMON_BASE_UID_RANGES_H
 #define WHARF_DAEMON_BASE_UID_RANGES_H
@@ -21,10 +21,10 @@ struct wharf_uid_ranges {
     struct wharf_uid_range ranges[WHARF_MOST_UID_RANGES];
 };
 
-/* Returns NULL, or what is wrong with the text, for people; then *ret_ranges is not to be used. */
+/* Returns NULL or an error message; *ret_ranges is then undefined. */
 const char *wharf_uid_ranges_parse(const char *text, struct wharf_uid_ranges *ret_ranges);
 
-/* The range that has it, or NULL. */
+/* The range that contains a uid, or NULL. */
 const struct wharf_uid_range *wharf_uid_ranges_find(const struct wharf_uid_ranges *ranges,
                                                     uid_t uid);
 

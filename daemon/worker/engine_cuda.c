@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* engine_cuda.c: the engine of wharfd-gpu: kernels on a GPU. */
 #include "daemon/worker/worker.h"
 #include "kernels/cuda_device.h"
 #include "proto/wharf_job.h"

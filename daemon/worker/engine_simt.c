@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* engine_simt.c: the engine of wharfd-simt: the kernels' code on CPU threads. */
 #include "daemon/worker/worker.h"
 #include "proto/wharf_job.h"
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker.h: wharfd-gpu, the process that owns a GPU; and wharfd-simt, the same without one.
+ * worker.h: wharfd-gpu, the process that owns a GPU; and wharfd-simt, the same on CPU threads.
  *
- * The main thread exchanges messages with the core and registers memory.  Another thread starts
- * kernels and waits for them, a third does so for large items, and an optional one copies outputs.
- * The worker sees neither clients nor their sockets, only memfds and items that the core has
- * checked.  On any error it reports the reason and exits; the core takes over its items and starts
- * another worker.
+ * The main thread exchanges messages with the core and registers memory.  A second thread starts
+ * kernels and waits for them, and a third does so for large items.  The worker sees neither clients
+ * nor their sockets, only memfds and items that the core has checked.  On any error it reports the
+ * reason and exits; the core takes its items back and starts another worker.
  */
 #ifndef WHARF_DAEMON_WORKER_WORKER_H
 #define WHARF_DAEMON_WORKER_WORKER_H
@@ -21,7 +20,7 @@
 #include "kernels/epoch.h"
 #include "kernels/work_queue_ops.h"
 
-/* Numbers of memory count up, so they spread evenly over the chains. */
+/* Numbers of memories count up, so they spread evenly over the hash chains. */
 #define WHARF_WORKER_N_CHAINS 4096u
 
 struct wharf_worker;
@@ -32,29 +31,29 @@ struct wharf_worker_kernels {
     struct wharf_epoch *epoch;
     struct wharf_work_queue queue;
     uint64_t least_stay_ns; /* 0: kernels stay as long as there is work */
-    uint64_t stay_ns;       /* of the next kernel */
+    uint64_t stay_ns;       /* how long the next kernel may stay */
     pthread_t runner;
 };
 
 struct wharf_worker {
     const char *gpu; /* a number or a UUID */
     const struct wharf_epoch_ops *ops;
-    int device; /* its number */
+    int device; /* its number for the engine */
     struct wharf_worker_setup setup;
     struct wharf_segment queue_memory;
     struct wharf_worker_kernels main, large; /* `large` has no epoch if there are no large items */
-    struct wharf_list memories[WHARF_WORKER_N_CHAINS]; /* by their numbers */
-    bool is_per_batch;                                 /* each kernel takes one batch */
+    struct wharf_list memories[WHARF_WORKER_N_CHAINS]; /* hash chains by number */
+    bool is_per_batch;                                 /* each kernel decodes one batch and ends */
 
     pthread_mutex_t lock; /* guards the members below, which all threads use */
     pthread_cond_t changed;
-    bool wants_park;    /* no kernel may run */
-    unsigned n_parked;  /* threads that comply */
-    unsigned n_threads; /* of all that have to */
+    bool wants_park;    /* threads must stop their kernels */
+    unsigned n_parked;  /* threads that have done so */
+    unsigned n_threads; /* threads that must */
 };
 
-/* The engine's: whether other processes' kernels run on the device beside its own, by MPS, and not
- * in turn. */
+/* Whether kernels of other processes run on the device at the same time as this one's, by MPS,
+ * rather than in turns.  Each engine has its own. */
 bool wharf_worker_is_beside(int device);
 
 /* Sends a message to the core; ends the process if the core is gone. */
@@ -68,17 +67,17 @@ _Noreturn void wharf_worker_fail(int status, int error, const char *what, const 
 /* Starts the threads that start kernels. */
 void wharf_worker_run(struct wharf_worker *worker);
 
-/* Waits until no kernel runs; none starts until wharf_worker_go_on. */
+/* Parks: waits until no kernel runs, and lets none start until wharf_worker_go_on. */
 void wharf_worker_park(struct wharf_worker *worker);
 void wharf_worker_go_on(struct wharf_worker *worker);
 
 /* ---- worker_memory.c ----------------------------------------------------------------------- */
 
-/* Registers memory by its descriptor, or imports it, and answers.  Parked or not. */
+/* Registers or imports memory by its descriptor, and answers.  Kernels may run. */
 void wharf_worker_register(struct wharf_worker *worker, const struct wharf_worker_message *message,
                            int fd);
 
-/* Releases memory, and answers.  Parked. */
+/* Releases memory, and answers.  Only while parked. */
 void wharf_worker_forget(struct wharf_worker *worker, uint32_t number);
 
 /* ---- engine_cuda.c of wharfd-gpu, engine_simt.c of wharfd-simt ----------------------------- */

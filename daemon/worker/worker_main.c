@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_main.c: wharfd-gpu's main function: its beginning, and the core's messages. */
+/* worker_main.c: wharfd-gpu's main function: starts the engine, and handles the core's messages. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,16 +19,14 @@
 #include "proto/control.h"
 #include "proto/wharf_job.h"
 
-/* ---- to the core -------------------------------------------------------------------------- */
-
 /* ---- beginning ----------------------------------------------------------------------------- */
 
-/* It ends with the core's thread that started it, and with nothing else that a terminal sends. */
+/* Makes the process end with the core's thread that started it, and ignore a terminal's signals. */
 static int tame_process(pid_t parent)
 {
     prctl(PR_SET_NAME, "wharfd-gpu");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* It may have died before that. */
+    /* The parent may have died before that. */
     if (getppid() != parent)
         return -ESRCH;
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -36,9 +34,9 @@ static int tame_process(pid_t parent)
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
-    /* All kernels at the start: none is loaded while another one is resident, which would wait. */
+    /* Loads all kernels at the start.  Loading one later would wait for a resident kernel. */
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-    /* GPUs have the numbers that nvidia-smi shows. */
+    /* Numbers GPUs as nvidia-smi does. */
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
     return 0;
 }
@@ -61,7 +59,7 @@ static int map_queue(struct wharf_worker *worker, int fd)
     return 0;
 }
 
-/* A program of another build does not know what these structs mean. */
+/* Refuses a core of another build, whose structs may differ. */
 static void check_version(const struct wharf_worker_setup *setup)
 {
     if (strncmp(setup->version, WHARF_VERSION, sizeof(setup->version)) != 0 ||
@@ -76,12 +74,12 @@ static uint32_t microseconds(uint64_t ns)
     return ns / 1000 < UINT32_MAX ? (uint32_t)(ns / 1000) : UINT32_MAX;
 }
 
-/* Items for each block, up to which blocks answer sooner than warps do.  The SIMT layer runs a
- * block's warps one after the other. */
+/* Up to this many items for each block, a block for each item answers sooner than a warp for each.
+ * The SIMT layer runs a block's warps one after the other. */
 #define FEW 4
 
-/* Kernels that stay hold up whoever waits for the end of each: launches that block, and tools that
- * CUDA loads into the process. */
+/* Kernels must not stay resident where something waits for the end of each: blocking launches, and
+ * tools that CUDA loads into the process. */
 static bool must_not_stay(void)
 {
     const char *blocking = getenv("CUDA_LAUNCH_BLOCKING"), *tool = getenv("CUDA_INJECTION64_PATH");
@@ -89,7 +87,8 @@ static bool must_not_stay(void)
     return (blocking && *blocking && strcmp(blocking, "0") != 0) || (tool && *tool);
 }
 
-/* Where there are none, or no driver, the next step says so. */
+/* Reports the number of devices.  If there is none, or no driver, the next step fails and says
+ * so. */
 static void tell_devices(struct wharf_worker *worker)
 {
     struct wharf_worker_message message = {.kind = WHARF_WORKER_DEVICES};
@@ -132,11 +131,11 @@ static void open_engine(struct wharf_worker *worker)
                           "opening the device", worker->ops->error_text());
 }
 
-/* What items of the second queue need of their kernel's own memory: they bring theirs. */
+/* The memory for chunks of the second queue's kernel: its items bring their own. */
 #define LARGE_CHUNK_NBYTES 4096
 
-/* A kernel of few warps for large items, and places for these.  Where the device has no room for
- * them there are none. */
+/* Makes a kernel of few warps for large items, and their slots.  If the device has no room for
+ * them, large items are not offered. */
 static void make_large(struct wharf_worker *worker, struct wharf_worker_ready *ret_ready)
 {
     const struct wharf_worker_setup *setup = &worker->setup;
@@ -173,12 +172,12 @@ static void describe(const struct wharf_worker *worker, struct wharf_worker_read
     worker->ops->info(worker->main.epoch, &info);
     snprintf(ret_ready->device, sizeof(ret_ready->device), "%s", info.device_name);
     snprintf(ret_ready->share, sizeof(ret_ready->share), "%s", info.share_text);
-    /* One of them polls. */
+    /* One warp polls. */
     ret_ready->n_warps = info.n_warps - 1;
     ret_ready->device_nbytes = info.device_nbytes;
     ret_ready->is_beside = wharf_worker_is_beside(worker->device);
     ret_ready->per_batch = info.per_batch;
-    /* To the worker of an instance the driver shows nothing else. */
+    /* The driver shows a worker of a MIG instance nothing but that instance. */
     ret_ready->place = strncmp(worker->gpu, "MIG-", 4) == 0 ? 0 : (uint32_t)worker->device + 1;
     for (uint32_t i = 0; i < WHARF_N_CODECS; i++)
         if (wharf_simt_can_decode(i))
@@ -195,7 +194,8 @@ static void begin(struct wharf_worker *worker, const struct wharf_worker_message
     if (r < 0)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -r, "mapping the queue", "");
     open_engine(worker);
-    /* Nobody looks into it from now on; before, the driver has to see its own files in /proc. */
+    /* From now on other processes must not look into this one.  Before that, the driver needs to
+     * read its own files in /proc. */
     prctl(PR_SET_DUMPABLE, 0);
     describe(worker, &ready.ready);
     worker->is_per_batch = ready.ready.per_batch != 0;
@@ -206,7 +206,8 @@ static void begin(struct wharf_worker *worker, const struct wharf_worker_message
 
 /* ---- from the core ------------------------------------------------------------------------ */
 
-/* The next message, or none within so many milliseconds (-1: waits).  Ends with the core. */
+/* Receives the next message.  False: none came within timeout_ms (-1: waits).  Ends the process if
+ * the core is gone. */
 static bool next_message(int timeout_ms, struct wharf_worker_message *ret_message, int *ret_fd)
 {
     static struct wharf_control_receiver receiver;
@@ -230,7 +231,7 @@ static bool registers(uint32_t kind)
            kind == WHARF_WORKER_MODEL;
 }
 
-/* Registrations that wait for the kernel to be back: the core asks for four at a time. */
+/* Registrations that wait until the kernel is back.  The core asks for four at a time. */
 #define MOST_PUT_OFF 8
 
 struct put_off {
@@ -246,9 +247,9 @@ static void put_off(struct put_off *later, const struct wharf_worker_message *me
 }
 
 /*
- * All that the core wants to be let go of at once, while the kernel is parked once.  To register
- * memory it need not be away: that of fresh pages takes 0.75 s for a GiB, and as long as one came
- * behind the other nothing was decoded.
+ * Releases all memory that the core wants released, while the kernel is parked once.  Registrations
+ * among the messages wait until the kernel is back, since they do not need it parked: for 1 GiB of
+ * fresh pages one takes 0.75 s, in which nothing would be decoded.
  */
 static void forget_all(struct wharf_worker *worker, const struct wharf_worker_message *first)
 {
@@ -273,7 +274,8 @@ static void forget_all(struct wharf_worker *worker, const struct wharf_worker_me
     }
 }
 
-/* Others wait for the GPU, and nothing is under way: the next item starts a kernel again. */
+/* Other processes wait for the GPU, and no work is in flight.  The next item starts a kernel
+ * again. */
 static void leave(struct wharf_worker *worker)
 {
     wharf_worker_park(worker);

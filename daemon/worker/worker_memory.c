@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_memory.c: clients' memory, mapped and registered. */
+/* worker_memory.c: maps and registers clients' memory. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,10 @@ struct memory {
     struct wharf_list link;
     uint32_t number;
     bool is_imported;             /* GPU memory of a client */
-    bool is_model;                /* of which the device has a copy */
-    uint64_t address;             /* the device's; of a model, the parameter of items */
+    bool is_model;                /* the device has a copy of it */
+    uint64_t address;             /* on the device; of a model, the parameter of items */
     struct wharf_segment segment; /* of host memory */
-    size_t mapped_nbytes;         /* whole pages; of GPU memory all of it */
+    size_t mapped_nbytes;         /* whole pages of host memory; all of GPU memory */
 };
 
 static struct wharf_list *chain_of(struct wharf_worker *worker, uint32_t number)
@@ -57,7 +57,7 @@ static int map(struct wharf_worker *worker, struct memory *memory,
 static int import(struct wharf_worker *worker, struct memory *memory,
                   const struct wharf_worker_message *message, int fd)
 {
-    /* What plays a GPU for tests of the daemon's speed has no such memory. */
+    /* The GPU that tests of the daemon's speed simulate has no such memory. */
     if (!worker->ops->import_memory)
         return -EOPNOTSUPP;
     memory->is_imported = true;

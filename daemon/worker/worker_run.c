@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_run.c: the threads that start kernels and copy outputs.
+ * worker_run.c: the threads that start kernels.
  *
- * The runner of a queue sleeps until the core wakes it or the queue's state says that work is left,
- * starts a kernel, and waits until it has left.  Parking: `wants_park` makes kernels leave and
- * threads stop; memory can be unmapped when all threads have reported that.  Leaving costs time
- * under load, so the runner adapts how long the next kernel stays to the time that leaving took.
+ * The thread of a queue sleeps until the core wakes it or the queue's state says that work is left.
+ * Then it starts a kernel and waits until the kernel has left.
+ *
+ * INVARIANT of parking: once `wants_park` is set, kernels leave and threads stop; memory may be
+ * unmapped when all threads have reported that.
+ *
+ * Leaving costs time under load, so the thread adapts how long the next kernel stays to the time
+ * that leaving took.
  */
 #include <errno.h>
 #include <limits.h>
@@ -20,10 +24,10 @@
 #include "proto/relax.h"
 #include "proto/wharf_job.h"
 
-/* The cost of a lost wake-up. */
+/* Bounds the cost of a lost wake-up. */
 static const struct timespec longest_sleep = {.tv_sec = 1};
 
-/* Sleeps until the core has published more than `tail`, or wakes the thread. */
+/* Sleeps until the core has published more than `tail` or wakes the thread. */
 static void sleep_on(const struct wharf_work_queue *queue, uint32_t tail)
 {
     syscall(SYS_futex, &queue->core->tail, FUTEX_WAIT, tail, &longest_sleep, NULL, 0);
@@ -39,7 +43,7 @@ static bool wants_park(const struct wharf_worker *worker)
     return __atomic_load_n(&worker->wants_park, __ATOMIC_ACQUIRE);
 }
 
-/* Reports that this thread has no kernel or copy running, and waits until it may continue. */
+/* Reports that this thread runs no kernel, and waits until it may continue. */
 static void stay_parked(struct wharf_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
@@ -52,12 +56,14 @@ static void stay_parked(struct wharf_worker *worker)
 }
 
 /*
- * When a kernel's stay ends it takes nothing more, and its warps become idle one by one until the
- * last item is done; then the next kernel has to start.  Jobs that arrive meanwhile wait.  So the
- * next kernel stays TIMES_LEAVING times as long as leaving took.  Of jobs that take no longer than
- * leaving, one in TIMES_LEAVING meets it (of jobs twice as long, two), which is outside their 99th
- * percentile.  The longest stay is MOST_STAYS times the shortest, 80 ms for 500 us.  A GPU
- * with other processes is time-sliced in milliseconds anyway.
+ * At the end of its stay, a kernel takes no more items.  Its warps become idle one by one until the
+ * last item is done, and then the next kernel must start; jobs that arrive meanwhile wait.
+ *
+ * So the next kernel stays TIMES_LEAVING times as long as leaving took.  Of jobs that take no
+ * longer than leaving, one in TIMES_LEAVING then meets such a gap (of jobs twice as long, two),
+ * which is rare enough not to change their 99th percentile.  The longest stay is MOST_STAYS times
+ * the shortest: 80 ms for 500 us.  A GPU that is shared by processes is time-sliced in milliseconds
+ * anyway.
  */
 #define TIMES_LEAVING 256
 #define MOST_STAYS 160
@@ -71,7 +77,7 @@ static void choose_stay(struct wharf_worker_kernels *kernels, uint64_t took_ns)
 
     if (most_ns > (uint64_t)WHARF_EPOCH_MAX_US * WHARF_NS_PER_US)
         most_ns = (uint64_t)WHARF_EPOCH_MAX_US * WHARF_NS_PER_US;
-    /* It left because it was idle or parked. */
+    /* The kernel left because it was idle or parked. */
     if (WHARF_WORK_STATE_OF(state) != WHARF_WORK_OUT_MORE || leaving_ns == 0)
         stay_ns = least_ns;
     stay_ns = stay_ns < least_ns ? least_ns : stay_ns > most_ns ? most_ns : stay_ns;
@@ -96,11 +102,11 @@ static void run_kernel(struct wharf_worker_kernels *kernels)
         choose_stay(kernels, wharf_now_ns() - begun_ns);
 }
 
-/* Polls between two looks at the clock, at about 50 ns each. */
+/* Polls between two reads of the clock; a poll takes about 50 ns. */
 #define LOOKS_AT_TAIL 20
 
-/* A resident kernel polls by itself.  After a kernel for one batch this thread polls, for as long;
- * except on the SIMT layer, which needs the processors. */
+/* After a kernel for one batch, polls for more work for as long as a resident kernel would.  Not on
+ * the SIMT layer, which needs the processors. */
 static bool look_for_more(const struct wharf_worker_kernels *kernels, uint32_t tail)
 {
     const struct wharf_worker *worker = kernels->worker;
@@ -166,8 +172,8 @@ void wharf_worker_park(struct wharf_worker *worker)
     pthread_mutex_lock(&worker->lock);
     __atomic_store_n(&worker->wants_park, true, __ATOMIC_RELEASE);
     while (worker->n_parked < worker->n_threads) {
-        /* The thread may be about to sleep, having checked before; then it has to be woken again.
-         */
+        /* The thread may have checked already and be about to sleep; then it must be woken
+         * again. */
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += 1000000;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker_say.c: what the worker tells the core. */
+/* worker_say.c: sends the worker's messages and errors to the core. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +25,6 @@ void wharf_worker_fail(int status, int error, const char *what, const char *why)
     snprintf(message.text, sizeof(message.text), "%s: %s", what,
              why && *why ? why : strerrordesc_np(error));
     wharf_worker_say(&message);
-    /* Not exit(): what is registered to run then may wait for a device that hangs. */
+    /* Not exit(): functions registered for it may wait for a device that hangs. */
     _exit(status);
 }
