@@ -1,3 +1,11 @@
+/*
+ * bgzf_pipe.c: decodes BGZF in a pipeline of slots (pipeline.h).
+ *
+ * The reader splits the input into blocks by their headers (bgzf.h), fills slots with them, and
+ * keeps what does not fit for the next slot.  Block sizes are hints.  When a block does not decode
+ * as promised, everything from its beginning on is returned to the input, and the caller decodes it
+ * as plain gzip.
+ */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clientlib/cli/bgzf_pipe.h"
 
@@ -10,26 +18,26 @@
 #include "encoders/gzip/bgzf.h"
 
 enum {
-    /* Output that a slot gathers: some 16 full blocks, about 1 ms of work, so that handing a slot
-     * on costs nothing beside it. */
+    /* Output that a slot holds: some 16 full blocks, or 1 ms of work, so that the cost of passing a
+     * slot on is small beside it. */
     SLOT_OUT_NBYTES = 1 << 20,
-    /* What that is made from at a ratio of 3.2, text's; other blocks just fill one of the two less.
-     * With 128 KiB there were 1.6 times as many context switches and a few percent more processor
-     * time. */
+    /* The input for that output at a ratio of 3.2, as of text; at other ratios one of the two
+     * buffers is not filled.  128 KiB cost 1.6 times as many context switches and a few percent
+     * more processor time. */
     SLOT_IN_NBYTES = 320 << 10,
 };
 
 struct slot {
-    struct wharf_cli_load load; /* its `in` as it was read, blocks first */
-    uint64_t in_offset;         /* of that in the input */
-    size_t in_nbytes;           /* read into it: blocks, and what the next slot begins with */
+    struct wharf_cli_load load; /* its `in` as it was read, beginning with blocks */
+    uint64_t in_offset;         /* offset in the input of load.in */
+    size_t in_nbytes;           /* bytes read: blocks, and the beginning of the next slot */
     size_t taken_nbytes;
     size_t out_nbytes;
 
-    /* Why this is the last slot, if it is. */
+    /* Whether this is the last slot, and why. */
     bool is_last;
     int read_error; /* or 0 */
-    uint32_t kind;  /* enum wharf_bgzf_piece_kind of what follows the blocks */
+    uint32_t kind;  /* enum wharf_bgzf_piece_kind after the blocks */
 };
 
 struct bgzf_pipe {
@@ -37,22 +45,22 @@ struct bgzf_pipe {
     struct slot *slots;
     unsigned n_slots;
 
-    /* The reader's. */
+    /* The reader's state. */
     struct wharf_bgzf_splitter splitter;
-    const struct slot *before; /* the slot filled last */
+    const struct slot *before; /* the slot that was filled last */
     uint64_t offset;           /* how far the input was read */
     bool at_end;
 
-    /* The writer's. */
-    uint64_t end; /* up to here all is written */
+    /* The writer's state. */
+    uint64_t end; /* everything up to here is written */
     uint32_t kind;
-    bool is_broken; /* a block did not keep its promise */
+    bool is_broken; /* a block did not decode as promised */
     int status;
 };
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-/* Begins a slot with what the one before had read and not taken. */
+/* Begins a slot with the bytes that the slot before read but did not use. */
 static void begin_slot(struct bgzf_pipe *pipe, struct slot *slot)
 {
     const struct slot *before = pipe->before;
@@ -96,7 +104,7 @@ static bool has_room(const struct slot *slot, const struct wharf_bgzf_piece *blo
            slot->out_nbytes + block->out_nbytes <= SLOT_OUT_NBYTES;
 }
 
-/* Looks at what comes next; false when the slot is to be handed on as it is. */
+/* Takes the next block or reads more.  False when the slot is full or the blocks end. */
 static bool take_piece(struct bgzf_pipe *pipe, struct slot *slot)
 {
     struct wharf_bgzf_splitter splitter = pipe->splitter;
@@ -183,7 +191,7 @@ static bool drain(void *context, void *slot_memory)
     pipe->kind = slot->kind;
     if (slot->read_error && !pipe->is_broken)
         pipe->status = wharf_cli_task_read_error(pipe->task, slot->read_error);
-    /* Of a range the rest need not be read: each block was verified by itself. */
+    /* The rest of a range need not be read: each block is verified by itself. */
     return pipe->status == WHARF_CLI_GOOD && !pipe->is_broken &&
            !wharf_cli_output_is_full(pipe->task->output);
 }
@@ -197,7 +205,7 @@ static void stop(void *context)
     wharf_cli_input_stop(pipe->task->input);
 }
 
-/* The slot that holds the most of what begins at `offset`, or NULL. */
+/* The slot that holds the most bytes from `offset` on, or NULL. */
 static const struct slot *slot_with(const struct bgzf_pipe *pipe, uint64_t offset)
 {
     const struct slot *best = NULL;
@@ -213,7 +221,7 @@ static const struct slot *slot_with(const struct bgzf_pipe *pipe, uint64_t offse
     return best;
 }
 
-/* Gives back all that was read from pipe->end on. */
+/* Returns everything that was read from pipe->end on to the input. */
 static int unread(struct bgzf_pipe *pipe)
 {
     size_t nbytes = (size_t)(pipe->offset - pipe->end);

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * container_pipe.c: unpacks a wharf container, in a pipeline of slots (pipeline.h).
+ *
+ * The reader fills a slot with chunks, workers or the daemon decode them, and the writer writes
+ * slots in order.  Three cases need more:
+ * - A chunk larger than a slot ends the pipeline, which starts again with larger slots.
+ * - A part of a range that begins or ends within a chunk of lines can be read without the rest.
+ * - With files that were handed over, the daemon reads and writes them itself.  If it fails for a
+ *   reason other than data, the slot is decoded again through memory.
+ */
 #include "clientlib/cli/container_pipe.h"
 
 #include <errno.h>
@@ -12,47 +22,47 @@
 #include "encoders/line/line.h"
 
 enum {
-    /* Output that a slot gathers: enough that handing a slot on costs nothing beside decoding it
-     * (about 1 ms), little enough to stay in a core's cache. */
+    /* Output that a slot holds: enough that the cost of passing a slot on is small beside decoding
+     * it (about 1 ms), and little enough for a core's cache. */
     SLOT_OUT_NBYTES = 1 << 20,
     SLOT_MAX_CHUNKS = 128,
 };
 
 struct slot {
-    struct wharf_cli_load load; /* payloads, padded as in the file, and what they decode to */
+    struct wharf_cli_load load; /* payloads, padded as in the file, and their output */
     struct wharf_container_chunk chunks[SLOT_MAX_CHUNKS];
     size_t payload_nbytes;
     size_t out_nbytes;
-    bool is_written; /* the output was handed over: the daemon writes it */
+    bool is_written; /* the daemon writes the output, to a file that was handed over */
 
-    /* How the reading went on behind them. */
+    /* How reading continued after these chunks. */
     bool is_last;
     int read_error;                     /* or 0 */
     struct wharf_container_fault fault; /* or WHARF_OK */
     uint64_t in_offset;
-    uint64_t out_end; /* where the output stands behind all chunks up to here */
+    uint64_t out_end; /* offset of the output after all chunks so far */
 };
 
 struct container_pipe {
     struct wharf_cli_task *task;
     struct wharf_container_source source;
     struct wharf_container_reader reader;
-    struct wharf_container_item item; /* read, and in no slot yet */
+    struct wharf_container_item item; /* read, but in no slot yet */
     bool has_item;
     bool was_last;
-    bool is_too_large; /* a chunk came for which the slots are too small */
+    bool is_too_large; /* the present chunk does not fit a slot */
     size_t slot_out_nbytes;
     struct wharf_cli_handover files;
-    uint64_t out_begin; /* where this input's output begins */
-    uint64_t out_end;   /* the last chunk's */
-    uint64_t start;     /* of the range */
-    uint64_t end;       /* UINT64_MAX: of the output */
-    bool is_direct;     /* of chunks that are partly in the range, only lines are read */
+    uint64_t out_begin; /* offset of this input's output */
+    uint64_t out_end;   /* end of the last chunk's output */
+    uint64_t start;     /* start of the range */
+    uint64_t end;       /* end of the range; UINT64_MAX: of the output */
+    bool is_direct;     /* read only the lines that the range needs of a chunk */
     uint64_t n_direct;
     int status;
 };
 
-/* Of an input that was handed over no more than headers and paddings. */
+/* Reads the input.  If it was handed over, only headers and padding are read here. */
 static int64_t read_input(void *context, uint64_t offset, void *buf, size_t nbytes)
 {
     struct container_pipe *pipe = context;
@@ -84,7 +94,7 @@ static void end_reading(struct container_pipe *pipe, struct slot *slot, int read
         slot->fault = *fault;
 }
 
-/* Where the chunk's payload is: in the file, or in the slot, to which it is read. */
+/* Finds the payload: in the handed-over file, or in the slot, into which it is read. */
 static int place_payload(struct container_pipe *pipe, struct slot *slot,
                          const struct wharf_container_chunk *chunk, const uint8_t **ret_payload,
                          struct wharf_container_fault *ret_fault)
@@ -97,7 +107,7 @@ static int place_payload(struct container_pipe *pipe, struct slot *slot,
                : wharf_container_read_payload(&pipe->source, chunk, payload, ret_fault);
 }
 
-/* Takes the chunk in pipe->item into the slot. */
+/* Adds the chunk in pipe->item to the slot. */
 static void take_chunk(struct container_pipe *pipe, struct slot *slot)
 {
     const struct wharf_container_chunk *chunk = &pipe->item.chunk;
@@ -119,14 +129,14 @@ static void take_chunk(struct container_pipe *pipe, struct slot *slot)
     slot->out_nbytes += chunk->raw_nbytes;
     slot->in_offset = chunk->payload_offset + chunk->payload_avail;
     pipe->has_item = false;
-    /* What is behind the range is not looked at. */
+    /* What follows the range is not read. */
     if (pipe->out_end >= pipe->end)
         end_reading(pipe, slot, 0, NULL);
 }
 
-/* ---- lines of a chunk, without the others --------------------------------------------------- */
+/* ---- lines of a chunk ---------------------------------------------------------------------- */
 
-/* The part of the chunk that lies in the range. */
+/* The part of the chunk that is in the range. */
 static uint64_t wanted_first(const struct container_pipe *pipe,
                              const struct wharf_container_chunk *chunk)
 {
@@ -147,7 +157,7 @@ static bool is_direct(const struct container_pipe *pipe, const struct wharf_cont
            (wanted_first(pipe, chunk) > 0 || wanted_end(pipe, chunk) < chunk->raw_nbytes);
 }
 
-/* Reads the parts of the payload that the lines need.  Returns their size, or -errno. */
+/* Reads the parts of the payload that hold the lines.  Returns their size, or -errno. */
 static int64_t read_parts(struct container_pipe *pipe, const struct wharf_container_chunk *chunk,
                           uint64_t first, uint64_t nbytes, uint8_t *payload)
 {
@@ -168,7 +178,7 @@ static int64_t read_parts(struct container_pipe *pipe, const struct wharf_contai
     return taken;
 }
 
-/* Decodes the lines at once: the slot's job for the chunk is empty. */
+/* Decodes the lines at once; the slot gets an empty job for the chunk. */
 static void take_lines(struct container_pipe *pipe, struct slot *slot)
 {
     struct wharf_container_chunk *chunk = &slot->chunks[slot->load.n_jobs];
@@ -213,7 +223,7 @@ static void take_lines(struct container_pipe *pipe, struct slot *slot)
         end_reading(pipe, slot, 0, NULL);
 }
 
-/* A chunk that holds nothing of the range. */
+/* Skips a chunk outside the range. */
 static void pass_chunk(struct container_pipe *pipe, struct slot *slot)
 {
     struct wharf_container_fault fault;
@@ -223,7 +233,7 @@ static void pass_chunk(struct container_pipe *pipe, struct slot *slot)
         end_reading(pipe, slot, r, r < 0 ? NULL : &fault);
 }
 
-/* Chunks before the range are passed over.  One behind it comes only where the range is empty. */
+/* Skips chunks before the range.  A chunk after it occurs only if the range is empty. */
 static void look_at_chunk(struct container_pipe *pipe, struct slot *slot)
 {
     const struct wharf_container_chunk *chunk = &pipe->item.chunk;
@@ -310,7 +320,7 @@ static int tell_fault(struct container_pipe *pipe, const struct wharf_container_
     return wharf_cli_task_fault(pipe->task, &fault, 0);
 }
 
-/* Writes the part of the good chunks that lies in the range. */
+/* Writes the part of the good chunks that is in the range. */
 static int write_chunks(struct container_pipe *pipe, const struct slot *slot)
 {
     uint64_t first;
@@ -360,7 +370,7 @@ static int tell_end(struct container_pipe *pipe, const struct slot *slot)
     return WHARF_CLI_GOOD;
 }
 
-/* What is wrong with the chunk behind the good ones. */
+/* Reports the error of the chunk after the good ones. */
 static int tell_chunk_fault(struct container_pipe *pipe, const struct slot *slot)
 {
     struct wharf_container_fault fault =
@@ -371,7 +381,7 @@ static int tell_chunk_fault(struct container_pipe *pipe, const struct slot *slot
 
 /* ---- again through memory ------------------------------------------------------------------ */
 
-/* Whether something other than data is wrong with a slot in files. */
+/* Whether a slot in files has failed for a reason other than data. */
 static bool has_failed_in_files(const struct slot *slot)
 {
     return slot->load.is_in_files && slot->load.n_good < slot->load.n_jobs &&
@@ -385,8 +395,8 @@ static int64_t read_again(void *context, uint64_t offset, void *buf, size_t nbyt
     return wharf_cli_input_read_bare(pipe->task->input, offset, buf, nbytes);
 }
 
-/* Reads the payloads of the slot's n chunks, which there was room for, up to one that cannot be
- * read any more: that is told in the place of what came behind. */
+/* Reads the payloads of the slot's n chunks, for which there is room, into memory.  Stops at one
+ * that can no longer be read, which becomes the slot's error. */
 static void take_again(struct container_pipe *pipe, struct slot *slot, unsigned n)
 {
     const struct wharf_container_source source = {read_again, pipe, pipe->source.nbytes};
@@ -411,7 +421,7 @@ static void take_again(struct container_pipe *pipe, struct slot *slot, unsigned 
     }
 }
 
-/* All of the slot as if the files had not been handed over. */
+/* Decodes the slot again as if the files had not been handed over. */
 static int do_again(struct container_pipe *pipe, struct slot *slot)
 {
     unsigned n = slot->load.n_jobs;
@@ -452,7 +462,7 @@ static void stop(void *context)
     wharf_cli_input_stop(pipe->task->input);
 }
 
-/* Of an input of which lines are read this process reads them. */
+/* Hands the files over.  Not if lines are read, since this process reads them itself. */
 static void hand_over(struct container_pipe *pipe)
 {
     bool is_whole = pipe->start == 0 && pipe->end == UINT64_MAX;
@@ -461,7 +471,7 @@ static void hand_over(struct container_pipe *pipe)
         wharf_cli_handover_begin(&pipe->files, pipe->task, is_whole ? pipe->out_begin : UINT64_MAX);
 }
 
-/* Until the end, or until a chunk comes that is too large. */
+/* Runs until the end, or until a chunk does not fit a slot. */
 static int run_slots(struct container_pipe *pipe, struct slot *slots, unsigned n_slots)
 {
     const struct wharf_cli_options *options = pipe->task->options;
@@ -488,7 +498,7 @@ static int run_slots(struct container_pipe *pipe, struct slot *slots, unsigned n
     return pipe->status;
 }
 
-/* What the member announces, which no chunk of it exceeds. */
+/* The size that the member announces, which none of its chunks exceeds. */
 static size_t largest_chunk(const struct container_pipe *pipe)
 {
     uint32_t announced = pipe->reader.chunk_max_nbytes;
@@ -516,7 +526,8 @@ static int run_all(struct container_pipe *pipe)
     return status;
 }
 
-/* Looks at what the end of the file says of its size: a range outside it needs no reading. */
+/* Checks the range against the size at the end of the file, so that a bad one fails without
+ * reading. */
 static int check_range(struct container_pipe *pipe)
 {
     struct wharf_container_totals totals;
@@ -533,7 +544,7 @@ static int check_range(struct container_pipe *pipe)
     return WHARF_CLI_GOOD;
 }
 
-/* Goes to where the range begins.  A damaged index is worth a remark, no more. */
+/* Moves to the beginning of the range.  A damaged index causes only a warning. */
 static int seek(struct container_pipe *pipe)
 {
     struct wharf_container_fault fault;
@@ -553,14 +564,14 @@ static int prepare_range(struct container_pipe *pipe)
 {
     int status;
 
-    /* From a pipe, chunks before the range are read and passed over. */
+    /* From a pipe, chunks before the range are read and skipped. */
     if (!pipe->task->input->is_seekable)
         return WHARF_CLI_GOOD;
     status = check_range(pipe);
     return status == WHARF_CLI_GOOD ? seek(pipe) : status;
 }
 
-/* A chunk's checksum covers all of its output. */
+/* Warns that lines alone are not verified: a chunk's checksum covers all of its output. */
 static void tell_unverified(struct wharf_cli_task *task)
 {
     task->tally->is_unverified = true;

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * load.c: memory for loads, and their decoding here or by the daemon (load.h).
+ *
+ * Through a daemon, neighbouring jobs of one codec and parameter are a group, which is one batch of
+ * the daemon.  A load is complete when all groups that were sent have come back.
+ */
 #include "clientlib/cli/load.h"
 
 #include <errno.h>
@@ -8,12 +14,12 @@
 
 #include "clientlib/cli/pipeline.h"
 
-/* wharf_alloc's pieces are multiples of it. */
+/* Allocations of wharf_alloc are multiples of this. */
 enum { ARENA_UNIT = 64 };
 
 enum { USUAL_NBYTES = 1 << 20, USUAL_PADDING_NBYTES = 4 << 10 };
 
-/* What the library takes of the arena for each chunk of a batch, see wharf_submit_batch. */
+/* Bytes of the arena that the library needs for each chunk of a batch: see wharf_submit_batch. */
 enum { TABLE_ENTRY_NBYTES = 56 };
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -23,10 +29,10 @@ static size_t round_up(size_t nbytes)
     return (nbytes + ARENA_UNIT - 1) / ARENA_UNIT * ARENA_UNIT;
 }
 
-/* The arena's bytes for one load: its buffers, and what the library needs for its batches. */
+/* The size of a load in the arena: its buffers, and the library's tables for its batches. */
 static size_t arena_nbytes_of(size_t in_avail, size_t out_avail)
 {
-    /* Each of the batches' tables rounded up by itself. */
+    /* Each batch's table is rounded up by itself. */
     const size_t tables = (size_t)WHARF_CLI_LOAD_MAX_JOBS * TABLE_ENTRY_NBYTES +
                           (size_t)WHARF_CLI_LOAD_MAX_GROUPS * ARENA_UNIT;
 
@@ -36,7 +42,7 @@ static size_t arena_nbytes_of(size_t in_avail, size_t out_avail)
 int wharf_cli_service_open_usual(const struct wharf_cli_options *options,
                                  struct wharf_cli_service *ret_service)
 {
-    /* A container's: payloads with their padding, and output. */
+    /* As for a container: payloads with their padding, and output. */
     size_t nbytes = arena_nbytes_of(USUAL_NBYTES + USUAL_PADDING_NBYTES, USUAL_NBYTES);
 
     return wharf_cli_service_open(options, wharf_cli_pipeline_n_slots(options->n_threads), nbytes,
@@ -71,7 +77,7 @@ static int init_load(struct wharf_cli_service *service, struct wharf_cli_load *l
     return r < 0 ? r : take_memory(service, out_avail, &load->out);
 }
 
-/* How many of the daemon's jobs a load may be, and how long a batch. */
+/* Sets how many groups a load may have, and how many jobs a group. */
 static void set_limits(const struct wharf_cli_service *service, struct wharf_cli_load *load,
                        unsigned n_slots)
 {
@@ -87,7 +93,7 @@ static void set_limits(const struct wharf_cli_service *service, struct wharf_cli
         load->max_group_jobs = info->max_batch_chunks ? (unsigned)info->max_batch_chunks : 1;
 }
 
-/* Room at the daemon, for as many slots as it allows. */
+/* Reserves room at the daemon, for as many slots as it allows. */
 static int prepare_daemon(struct wharf_cli_service *service, unsigned *n_slots, size_t in_avail,
                           size_t out_avail)
 {
@@ -164,7 +170,7 @@ void wharf_cli_load_add(struct wharf_cli_load *load, const struct wharf_decode_j
 
 /* ---- in this process ----------------------------------------------------------------------- */
 
-/* Jobs from `first` up to the first bad one, which is n_good then, or to `end`. */
+/* Runs jobs from `first` to `end`, or to the first bad one, which is then n_good. */
 static void run_jobs(const struct wharf_cli_service *service, struct wharf_cli_load *load,
                      unsigned first, unsigned end)
 {
@@ -191,7 +197,7 @@ void wharf_cli_load_run(const struct wharf_cli_service *service, struct wharf_cl
 
 /* ---- through a daemon ---------------------------------------------------------------------- */
 
-/* Completions name their group by this. */
+/* The user_data of a group, by which its completion is found. */
 static uint64_t name_of(const struct wharf_cli_load *load, unsigned group)
 {
     return (uint64_t)load->number << 16 | group;
@@ -253,7 +259,7 @@ void wharf_cli_load_send(const struct wharf_cli_service *service, struct wharf_c
         if (r < 0)
             break;
     }
-    /* From here on the writer may look at these. */
+    /* From here on, the writer may read these members. */
     load->n_sent = n_sent;
     load->error = r;
     if (r < 0)
@@ -285,12 +291,12 @@ static void take_back(const struct wharf_cli_service *service,
         .reason = completion->reason,
         .bit_offset = completion->bit_offset,
     };
-    /* Our requests make sense: it is the daemon's limits that they are outside of. */
+    /* Our requests are well-formed, so a bad one is outside the daemon's limits. */
     if (completion->result == WHARF_BAD_REQUEST)
         load->outcome.result = WHARF_QUOTA;
 }
 
-/* Takes completions of any loads until this one is back.  0 or -errno. */
+/* Takes completions of all loads until this one is complete.  0 or -errno. */
 static int wait_back(const struct wharf_cli_service *service, struct wharf_cli_load *load)
 {
     struct wharf_completion completions[64];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* service.c: opens and closes the command's handle of libwharf, and explains its errors. */
 #include "clientlib/cli/service.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 
 /* ---- what went wrong ----------------------------------------------------------------------- */
 
-/* Whether there is no daemon that this user can talk to; else there is, but it says no. */
+/* Whether there is no daemon that this user can reach.  Otherwise a daemon has refused. */
 static bool is_no_daemon(int error)
 {
     switch (-error) {
@@ -76,8 +77,8 @@ static int open_handle(struct wharf_cli_service *service, uint32_t engine, size_
     options.socket_path = service->options->socket;
     options.patience_ms = service->options->patience_ms;
     options.arena_nbytes = arena_nbytes;
-    /* Commands about the daemon have one job at a time, so that they still work for a user who may
-     * have few, or has most of them in flight. */
+    /* Commands about the daemon ask for one job at a time, so that they work even for a user who
+     * may have few jobs or has most of them in flight. */
     options.max_jobs = service->options->needs_daemon ? 1 : 0;
     r = wharf_open(&options, &service->wharf);
     if (r < 0)
@@ -94,8 +95,8 @@ static void close_handle(struct wharf_cli_service *service)
     service->arena_nbytes = 0;
 }
 
-/* Of limits that are reached only these two count bytes: fewer of them are no use to whom another
- * one refuses, and each try would count as a refusal of its own. */
+/* Whether less memory may help.  Only these two limits count bytes; after any other refusal, each
+ * try would only be counted as one more refusal. */
 bool wharf_cli_service_may_have_less(int error)
 {
     const char *message = wharf_error_message();
@@ -104,7 +105,7 @@ bool wharf_cli_service_may_have_less(int error)
            (error == -EDQUOT && (strstr(message, "max_memory") || strstr(message, "max_arena")));
 }
 
-/* With less and less room, as long as it is too much for the daemon. */
+/* Opens a handle with less and less room until the daemon accepts it. */
 static int open_with_room(struct wharf_cli_service *service, size_t slot_nbytes, unsigned *n_slots)
 {
     for (;;) {
@@ -148,7 +149,7 @@ int wharf_cli_service_recover(struct wharf_cli_service *service)
         return 0;
     if (service->is_demanded)
         return -ENOTCONN;
-    /* With its arena, where what is left of the daemon may still write. */
+    /* Closes the handle with its arena, into which a dying daemon may still write. */
     close_handle(service);
     service->is_lost = false;
     return 0;
@@ -205,7 +206,7 @@ const char *wharf_cli_service_limit(const struct wharf_cli_service *service, uin
     }
 }
 
-/* Which engines the daemon has instead. */
+/* Lists the engines that the daemon has. */
 static void list_engines(const struct wharf_cli_service *service, char *text, size_t text_nbytes)
 {
     struct wharf_cli_service any = {.options = service->options};
@@ -231,13 +232,14 @@ static int say_no_engine(const struct wharf_cli_service *service)
     return WHARF_CLI_FAILED;
 }
 
-/* A machine without any daemon is nothing to talk about. */
+/* Whether to report that the daemon is not used.  A machine that never had a daemon is not worth a
+ * message. */
 static bool is_remarkable(const struct wharf_cli_service *service, int error)
 {
     return !service->options->quiet && (error != -ENOENT || getenv("WHARF_SOCKET"));
 }
 
-/* The command ends before it has begun: this is its report. */
+/* Writes the report of a command that ends before it has begun. */
 static void report_failure(const struct wharf_cli_service *service, int error, int status)
 {
     struct wharf_cli_tally tally;

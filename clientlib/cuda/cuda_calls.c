@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_calls.c: the public calls of libwharf-cuda: what a caller gives is looked at here, and
- * started by kernels/cuda_batch.h.
+ * cuda_calls.c: the public functions of libwharf-cuda: checks their arguments and starts kernels by
+ * kernels/cuda_batch.h.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -106,7 +106,7 @@ int wharf_cuda_can_size(uint32_t codec)
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-/* Which kernel is for an image. */
+/* The faster kernel for an image. */
 static uint32_t kernel_for_image(const struct wharf_rans_image *image)
 {
     bool is_of_bytes = image->symbol_nbytes == 1 && image->n_distributions == 1;
@@ -142,7 +142,7 @@ static int make_image(const void *model, size_t model_nbytes, void **ret_image, 
     return 0;
 }
 
-/* Takes the image, also when it fails. */
+/* Takes ownership of the image, even on failure. */
 static int adopt_image(struct wharf_cuda *cuda, uint32_t codec, void *image, size_t image_nbytes,
                        struct wharf_cuda_model **ret_model)
 {
@@ -205,7 +205,7 @@ void wharf_cuda_model_free(struct wharf_cuda_model *model)
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-/* As ops->unit_nbytes of encoders/codec.h, whose table would bring all decoders of the CPU. */
+/* ops->unit_nbytes of encoders/codec.h; its table would link all decoders of the CPU. */
 static bool is_parameter(uint32_t codec, uint32_t parameter)
 {
     switch (codec) {
@@ -230,7 +230,7 @@ static int check_model(const struct wharf_cuda *cuda, const struct wharf_cuda_ba
     return 0;
 }
 
-/* All of a batch but its pointers. */
+/* Checks all of a batch except its pointers. */
 static int check_kind(const struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch)
 {
     if (!wharf_cuda_can_decode(batch->codec))
@@ -245,7 +245,7 @@ static int check_kind(const struct wharf_cuda *cuda, const struct wharf_cuda_bat
     return check_model(cuda, batch);
 }
 
-/* The arrays that every batch has. */
+/* Whether the arrays that every batch needs are set. */
 static bool has_arrays(const void *in, const void *in_nbytes, const void *out,
                        const void *out_avail, const void *outcomes)
 {
@@ -273,15 +273,15 @@ int wharf_cuda_check_scratch(const void *scratch, size_t nbytes, size_t needed)
     return 0;
 }
 
-/* The batch's kernel, as cuda_batch.h names it. */
+/* The batch's kernel, by its number in cuda_batch.h. */
 static uint32_t kernel_of(const struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch)
 {
     return batch->model ? batch->model->kernel
                         : wharf_cuda_choose_kernel(cuda->decoder, batch->codec, batch->n_chunks);
 }
 
-/* Of the kernel of those that may be chosen that takes most: what n chunks take is never more than
- * what n + 1 do. */
+/* The largest scratch of the kernels that may be chosen.  So the size never decreases with the
+ * number of chunks. */
 static size_t scratch_of(const struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch)
 {
     uint32_t n_chunks = (uint32_t)batch->n_chunks, codec = batch->codec;
@@ -439,7 +439,7 @@ static int check_encoding(const struct wharf_cuda_encoding *own)
     return 0;
 }
 
-/* 2 to the power of it is the line's size. */
+/* The logarithm of the line's size. */
 static uint32_t shift_of(uint32_t line_nbytes)
 {
     return line_nbytes == WHARF_LINE_MIN_NBYTES   ? WHARF_LINE_MIN_SHIFT

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda_handle.h: what the files of libwharf-cuda share. */
+/* cuda_handle.h: structs and functions that the files of libwharf-cuda share. */
 #ifndef WHARF_CLIENT_CUDA_HANDLE_H
 #define WHARF_CLIENT_CUDA_HANDLE_H
 
@@ -16,13 +16,13 @@ struct wharf_cuda_model {
     void *image; /* aligned to 16 */
     void *d_image;
     uint32_t codec;
-    uint32_t kernel; /* the one that is faster for it */
+    uint32_t kernel; /* the faster one for it */
 };
 
-/* Keeps the words of what a call of cuda_batch.h failed with; returns rc. */
+/* Keeps the error text of a failed function of cuda_batch.h.  Returns rc. */
 int wharf_cuda_note(int rc);
 
-/* That scratch is there, aligned, and at least `needed`: 0, -EINVAL or -ENOSPC. */
+/* Checks that scratch is set, aligned, and has at least `needed` bytes.  0, -EINVAL or -ENOSPC. */
 int wharf_cuda_check_scratch(const void *scratch, size_t nbytes, size_t needed);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_rans_calls.c: the public calls for one large rans stream.  A plan is what rans_pieces.h
- * makes of a stream on the host, and its places in GPU memory.
+ * cuda_rans_calls.c: the public functions for one large rans stream.
+ *
+ * A plan is the job that rans_pieces.h makes from a stream on the host, with the places of its
+ * splits in GPU memory.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -29,7 +31,7 @@ static int job_failed(int rc)
     return rc < 0 ? wharf_client_fail(rc, "the stream cannot be taken apart") : 0;
 }
 
-/* In how many pieces a stream of this layout is decoded soonest. */
+/* Chooses the number of pieces with which a stream of this layout is decoded soonest. */
 static int choose_pieces(const struct wharf_rans_layout *layout, uint32_t *ret_n)
 {
     uint64_t out_nbytes = (uint64_t)layout->n_symbols * layout->symbol_nbytes;
@@ -38,14 +40,14 @@ static int choose_pieces(const struct wharf_rans_layout *layout, uint32_t *ret_n
     return wharf_cuda_note(wharf_cuda_rans_max_pieces(out_nbytes, is_of_bytes, ret_n));
 }
 
-/* The job and, in memory for the caller to free, its places. */
+/* Makes the job, and the places of its splits in memory that the caller frees. */
 static int take_apart(const struct wharf_rans_stream_request *request,
                       struct wharf_rans_stream_job *ret_job, struct wharf_rans_place **ret_places,
                       struct wharf_outcome *ret_outcome)
 {
     struct wharf_rans_place none;
     uint32_t max_pieces = 1;
-    /* Every stream has a place, so without room for any the layout is all that this gives. */
+    /* Without room for places, this call only returns the layout. */
     int rc = wharf_rans_stream_job_init(request, max_pieces, &none, 0, ret_job, ret_outcome);
 
     if (rc != -ENOBUFS)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * example_cuda.c: decodes the chunks of a program in its CUDA context, by libwharf-cuda.
+ * example_cuda.c: decodes a program's chunks in its own CUDA context, by libwharf-cuda.
  *
- *     cc example_cuda.c $(pkg-config --cflags --libs wharf-cuda) -I CUDA/include -L CUDA/lib64
- * -lcudart
+ *     cc example_cuda.c $(pkg-config --cflags --libs wharf-cuda) -I CUDA/include \
+ *         -L CUDA/lib64 -lcudart
  *
- * It decodes two raw Snappy chunks, a good one and a damaged one, and says what became of each.
+ * It decodes two raw Snappy chunks, a good one and a damaged one, and prints their outcomes.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,14 +17,14 @@
 
 enum { N_CHUNKS = 2, ROOM = 64 };
 
-/* "wharf " six times: a literal of six bytes and a copy of the thirty that follow; and the same
- * with a copy from before the first byte. */
+/* "wharf " six times: six literals, and a match of the other thirty bytes; and the same with a
+ * match that reaches before the first byte. */
 static const unsigned char chunks[N_CHUNKS][11] = {
     {36, 5 << 2, 'w', 'h', 'a', 'r', 'f', ' ', (30 - 1) << 2 | 2, 6, 0},
     {36, 5 << 2, 'w', 'h', 'a', 'r', 'f', ' ', (30 - 1) << 2 | 2, 7, 0},
 };
 
-/* What lies in GPU memory: sources and destinations, arrays of them, and outcomes. */
+/* The contents of GPU memory: sources, destinations, the arrays of a batch, and outcomes. */
 struct memory {
     unsigned char in[N_CHUNKS][11];
     unsigned char out[N_CHUNKS][ROOM];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * example_line.cu: kernels add up an array that stays compressed in GPU memory, and change one.
+ * example_line.cu: kernels that sum an array which stays compressed in GPU memory, and change one.
  *
  *     nvcc -std=c++17 -arch=sm_80 example_line.cu $(pkg-config --cflags --libs wharf-cuda)
  *
- * libwharf-cuda makes the streams, lines of 128 bytes of bdi; wharf_line.cuh reads and writes them.
+ * libwharf-cuda makes the streams, of bdi with lines of 128 bytes.  wharf_line.cuh reads and writes
+ * them.
  */
 #include <cstdint>
 #include <cstdio>
@@ -27,7 +28,7 @@ __global__ void add_up(wharf::line_array array, unsigned long long *sum, uint32_
     unsigned long long own = 0;
     uint64_t team = (blockIdx.x * (uint64_t)blockDim.x + threadIdx.x) / LANES_PER_LINE;
     uint64_t n_teams = (uint64_t)gridDim.x * blockDim.x / LANES_PER_LINE;
-    /* All lanes of a warp go round as often as each other. */
+    /* All lanes of a warp make the same number of turns, as collectives need. */
     for (uint64_t base = 0; base < array.n_lines; base += n_teams) {
         bool ok, is_mine = base + team < array.n_lines;
         wharf::u32x4 v = wharf::load_line(table, array, is_mine ? base + team : 0, &ok);
@@ -39,7 +40,7 @@ __global__ void add_up(wharf::line_array array, unsigned long long *sum, uint32_
     atomicAdd(sum, own);
 }
 
-/* The same, with three warps of a block that decode for one. */
+/* The same, with three warps of a block decoding for a fourth. */
 __global__ void add_up_assisted(wharf::line_array array, unsigned long long *sum, uint32_t *n_bad)
 {
     __shared__ wharf::line_assists<WHARF_CODEC_BDI, 4, N_ASSISTS> s;
@@ -101,7 +102,7 @@ static void must(int error, const char *what)
     exit(EXIT_FAILURE);
 }
 
-/* Waits for a kernel, and tells what it came to. */
+/* Waits for a kernel, and prints its sum. */
 static bool is_sum(const char *what, const unsigned long long *sum, uint64_t want)
 {
     must((int)cudaGetLastError(), what);
@@ -112,7 +113,7 @@ static bool is_sum(const char *what, const unsigned long long *sum, uint64_t wan
     return is_right;
 }
 
-/* Memory that CPU and GPU both see. */
+/* Allocates memory that both CPU and GPU can access. */
 template <typename T>
 static T *allocate(size_t n)
 {
@@ -121,7 +122,7 @@ static T *allocate(size_t n)
     return static_cast<T *>(p);
 }
 
-/* What the library wants to know of a batch of one chunk, for the GPU. */
+/* The arrays of a batch of one chunk, in memory that the GPU can access. */
 struct one_chunk {
     const void *in;
     size_t in_nbytes;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hdf5_bitshuffle.c: filter 32008.  Its third value is an element's size, the fourth a block's in
- * elements or 0, the fifth says what is inside: 2 for LZ4 and 3 for zstd, whose framing is the
- * parameter of the codec blosc; without it bits are shuffled, and that is all.
+ * hdf5_bitshuffle.c: filter 32008, bitshuffle (bshuf_h5filter.c of bitshuffle).
+ *
+ * Of the values in the file, the third is the size of an element; the fourth the size of a block,
+ * in elements, or 0; and the fifth the codec inside: 2 for LZ4, 3 for zstd.  The framing of these
+ * is a parameter of the codec blosc.  Without a codec, bits are only shuffled.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -21,7 +23,7 @@ enum {
     INSIDE_LZ4 = 2,
     INSIDE_ZSTD = 3,
 
-    /* A block that is not said has 8 KiB, of 128 elements or more. */
+    /* The default size of a block: 8 KiB, but at least 128 elements. */
     BLOCK_NBYTES = 8192,
     BLOCK_LEAST = 128,
 };
@@ -53,7 +55,7 @@ static bool measure(struct wharf_hdf5_chunk *chunk)
     return true;
 }
 
-/* Blocks, then what is left of eights of elements, then what is left, as it is. */
+/* Unshuffles whole blocks, then the remaining multiple of eight elements, and copies the rest. */
 static bool put_in_order(const struct wharf_hdf5_chunk *chunk)
 {
     wharf_blosc_order_fn *order = wharf_blosc_best_order()->bits;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hdf5_blosc.c: filter 32001.  A chunk is one of Blosc 1, whose header says how much it holds. */
+/* hdf5_blosc.c: filter 32001, Blosc 1 (hdf5-blosc).  The header of a chunk has its decoded size. */
 #include "clientlib/hdf5/hdf5_decode.h"
 #include "clientlib/hdf5/hdf5_errors.h"
 #include "encoders/blosc/blosc_format.h"

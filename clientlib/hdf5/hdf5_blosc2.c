@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hdf5_blosc2.c: filter 32026.  A chunk of HDF5's is a contiguous frame of Blosc 2 with one chunk.
+ * hdf5_blosc2.c: filter 32026, Blosc 2.  A chunk of HDF5 is a contiguous frame of Blosc 2 that
+ * holds one chunk.
  *
- * THE FRAME, as c-blosc2's README_CFRAME_FORMAT has it: numbers are big-endian, with a byte of
- * MessagePack before each.  A header, whose size stands at byte 11, the output's at 30, the
- * compressed chunks' at 39, an element's at 48 and a chunk's at 58.  From byte 87 it lists
- * metalayers: their names and where their contents lie.  Then come the chunks, and a chunk of Blosc
- * 2 that holds where each begins, in 8 bytes, little-endian: of one that is not there at all, since
- * it has one value, bit 63 and which value in bits 56 to 62.
+ * Sources: README_CFRAME_FORMAT.rst and README_B2ND_METALAYER.rst of c-blosc2.
  *
- * THE METALAYER b2nd says that a chunk has several dimensions, its shape and that of its blocks: in
- * the chunk's output the elements of a block lie together, and the last blocks of each dimension
- * are filled up.  Elsewhere they are as they should be.
+ * THE FRAME.  Numbers are big-endian, each after one byte of MessagePack that gives its type.  The
+ * header has its own size at byte 11, the output's at 30, the compressed chunks' at 39, an
+ * element's at 48, and a chunk's at 58.  From byte 87 on it lists metalayers: their names and
+ * offsets.  The chunks follow, and then the index: a chunk of Blosc 2 with the offset of each chunk
+ * in 8 bytes, little-endian.  A chunk of one value is not stored: its offset has bit 63, and the
+ * value's kind in bits 56 to 62.
+ *
+ * THE METALAYER b2nd.  If a frame has it, it gives the shapes of the chunk and of its blocks, in
+ * several dimensions.  The elements of a block are then contiguous in the chunk's output, and the
+ * last block in each dimension is padded to full size.  Otherwise, elements are in their final
+ * order.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -40,11 +44,11 @@ enum {
 struct frame {
     size_t header_nbytes;
     size_t chunks_nbytes;
-    size_t out_nbytes; /* of the chunk, filled up */
+    size_t out_nbytes; /* of the chunk, with padding */
     size_t element_nbytes;
 };
 
-/* How elements lie; n is 0 where there is nothing to do. */
+/* The blocks of a chunk; n is 0 if elements are in their final order. */
 struct blocks {
     unsigned n;
     uint64_t shape[MAX_DIMENSIONS];
@@ -86,13 +90,13 @@ static bool read_frame(const struct wharf_hdf5_chunk *chunk, struct frame *ret_f
 
 /* ---- b2nd ----------------------------------------------------------------------------------- */
 
-/* What is left of the header, from its `at` on. */
+/* The rest of the header that is being read. */
 struct cursor {
     const uint8_t *at;
     size_t left;
 };
 
-/* A number of nbytes behind the byte `tag`.  False: something else is there. */
+/* Takes a number of nbytes after the type byte `tag`.  False if something else is there. */
 static bool take(struct cursor *cursor, uint8_t tag, unsigned nbytes, uint64_t *ret_value)
 {
     uint64_t number = 0;
@@ -107,7 +111,7 @@ static bool take(struct cursor *cursor, uint8_t tag, unsigned nbytes, uint64_t *
     return true;
 }
 
-/* A small number, which is its own byte. */
+/* Takes a small number, which MessagePack stores in the type byte itself. */
 static bool take_small(struct cursor *cursor, uint8_t base, unsigned *ret_value)
 {
     if (cursor->left < 1 || cursor->at[0] < base)
@@ -117,7 +121,7 @@ static bool take_small(struct cursor *cursor, uint8_t base, unsigned *ret_value)
     return true;
 }
 
-/* Where the contents of b2nd lie; 0: there is no such metalayer.  False: the list is bad. */
+/* Finds the contents of b2nd; *ret_offset is 0 if there are none.  False: the list is malformed. */
 static bool find_b2nd(const struct wharf_hdf5_chunk *chunk, const struct frame *frame,
                       uint64_t *ret_offset)
 {
@@ -173,7 +177,7 @@ static bool read_b2nd(const struct wharf_hdf5_chunk *chunk, const struct frame *
            take_shape(&cursor, ret_blocks->n, 0xd2, 4, ret_blocks->block);
 }
 
-/* Whether the blocks are those of the chunk's output; all factors are less than 2^31. */
+/* Whether the blocks make up the chunk's output.  All factors are below 2^31. */
 static bool add_up(const struct frame *frame, struct blocks *blocks, size_t *ret_nbytes)
 {
     uint64_t filled = frame->element_nbytes, nbytes = frame->element_nbytes;
@@ -207,7 +211,8 @@ static bool read_blocks(const struct wharf_hdf5_chunk *chunk, const struct frame
 
 /* ---- order ---------------------------------------------------------------------------------- */
 
-/* The next of the places below `most`, the last dimension first.  False: that was the last one. */
+/* Advances to the next place below `most`, the last dimension first.  False: it was the last
+ * one. */
 static bool advance(uint64_t *place, const uint64_t *most, unsigned n)
 {
     while (n--) {
@@ -218,7 +223,8 @@ static bool advance(uint64_t *place, const uint64_t *most, unsigned n)
     return false;
 }
 
-/* A row of a block, unless it is all filling: `at` is its block's place, `row` its own there. */
+/* Copies a row of a block, unless it is padding.  `at` is the block's place, `row` the row's in
+ * it. */
 static void copy_row(const struct blocks *blocks, size_t element, const uint64_t *at,
                      const uint64_t *row, const uint8_t *from, uint8_t *to)
 {
@@ -315,8 +321,8 @@ static bool decode(struct wharf_hdf5_chunk *chunk)
 
     if (!read_frame(chunk, &frame) || !read_blocks(chunk, &frame, &blocks, &nbytes))
         return false;
-    /* The source is another process's only if a file is mapped, and HDF5 has read it: it is this
-     * call's alone, so that reading its header twice gives the same. */
+    /* Reading the header twice is safe: the source is not shared, since HDF5 has read the chunk
+     * into memory for this call. */
     if (blocks.n == 0)
         return decode_chunk(chunk, &frame, chunk->out);
     uint8_t *blocked = wharf_hdf5_allocate(frame.out_nbytes);

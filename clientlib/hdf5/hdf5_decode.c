@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hdf5_decode.c: has streams decoded.
+ * hdf5_decode.c: decodes streams for the filters by libwharf.
  *
- * Small ones are decoded by the embedded engine: asking the daemon would take longer.  The first
- * large one looks for the daemon; what it cannot do, or does not answer in time, is decoded here
- * too.
+ * Small streams are decoded by the embedded engine, since asking the daemon would take longer.  The
+ * first large one connects to the daemon.  What the daemon cannot do, or does not answer in time,
+ * is decoded in this process.
  */
 #include "clientlib/hdf5/hdf5_decode.h"
 
@@ -15,14 +15,14 @@
 #include "clientlib/hdf5/hdf5_errors.h"
 #include "clientlib/wharf.h"
 
-/* What is less is done sooner here. */
+/* Output below this is decoded sooner in this process. */
 #define DAEMON_NBYTES ((size_t)1 << 20)
-/* The reader of a file does not wait long for a daemon that hangs. */
+/* How long a reader waits for a daemon that hangs. */
 enum { PATIENCE_MS = 1000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wharf *embedded, *daemon_handle;
-/* Whose they are: a child of fork has none of its parent's. */
+/* The process that opened the handles: a child of fork must not use its parent's. */
 static pid_t owner;
 
 static void close_handles(void)
@@ -39,7 +39,7 @@ __attribute__((destructor)) static void unload(void)
     close_handles();
 }
 
-/* NULL: out of memory. */
+/* Returns the handle for a stream of this size, or NULL if out of memory. */
 static struct wharf *get_handle(size_t out_nbytes)
 {
     struct wharf_options options = WHARF_OPTIONS_INIT;
@@ -59,13 +59,13 @@ static struct wharf *get_handle(size_t out_nbytes)
     return found;
 }
 
-/* Through the daemon, or else in this thread. */
+/* Decodes through the daemon if it is worth it, or else in this thread. */
 static int run(const struct wharf_job *job, struct wharf_outcome *outcome)
 {
     struct wharf *wharf = get_handle(job->out_avail);
     int r = wharf ? wharf_decompress(wharf, job, outcome) : -1;
 
-    /* What the daemon could not do says nothing of the data. */
+    /* A failure of the daemon says nothing about the data. */
     if (r == 0 && outcome->result != WHARF_QUOTA && outcome->result != WHARF_NO_MEMORY &&
         outcome->result != WHARF_INTERNAL && outcome->result != WHARF_DEVICE_FAULT)
         return 0;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hdf5_errors.c: functions of the HDF5 that called.
+ * hdf5_errors.c: finds functions of the HDF5 library that called a filter.
  *
- * The library is not linked with any HDF5, since a process can have several: Debian's, and those
- * that wheels of Python bring, whose symbols nobody else sees.  The one that called is found by the
- * address to which the call returns.  Where it shows no symbols, as in a program that HDF5 is
- * linked into, errors have no text, and memory is malloc's, which is what HDF5 asks of plugins
- * then.
+ * The plugin is not linked with HDF5, since a process can have several: Debian's, and those in
+ * Python wheels, whose symbols are private.  So the calling library is found by the return address.
+ * If it exports no symbols, as when HDF5 is linked into the program, errors have no text and memory
+ * comes from malloc, as HDF5 requires of plugins in that case.
  */
 #include "clientlib/hdf5/hdf5_errors.h"
 
@@ -22,10 +21,10 @@ enum { MAX_TEXT_NBYTES = 512 };
 typedef herr_t push_fn(hid_t stack, const char *file, const char *function, unsigned line,
                        hid_t error_class, hid_t major, hid_t minor, const char *format, ...);
 
-/* Of the thread's caller: HDF5 may be there more than once. */
+/* The HDF5 that called, for each thread, since there may be several. */
 static _Thread_local struct {
     const char *filter;
-    const void *base; /* of its object file */
+    const void *base; /* of its object file in memory */
     push_fn *push;
     const hid_t *error_class, *major, *minor;
     herr_t (*is_paused)(hid_t stack, hbool_t *ret_is_paused);
@@ -35,7 +34,7 @@ static _Thread_local struct {
     herr_t (*release)(void *memory);
 } caller;
 
-/* Identifiers are of 64 bits since 1.10. */
+/* Identifiers have 64 bits from HDF5 1.10 on. */
 static bool has_wide_identifiers(void *library)
 {
     herr_t (*version)(unsigned *, unsigned *, unsigned *) = NULL;
@@ -75,7 +74,7 @@ void wharf_hdf5_find_caller(const void *address, const char *name)
     caller.allocate = NULL;
     caller.release = NULL;
     caller.base = about.dli_fbase;
-    /* It is there already; of the program itself the name is no library's. */
+    /* The library is loaded already.  For the program itself, the name is not that of a library. */
     void *library = dlopen(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (!library)
         library = dlopen(NULL, RTLD_LAZY);
@@ -85,7 +84,7 @@ void wharf_hdf5_find_caller(const void *address, const char *name)
     dlclose(library);
 }
 
-/* HDF5 2 lets no filter push to the thread's stack, but to one that takes its place. */
+/* In HDF5 2 a filter cannot push onto the thread's error stack, only replace the stack. */
 static bool has_to_replace(void)
 {
     hbool_t is_paused = 0;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hdf5_lz4.c: filter 32004.  A chunk is its output's size in 8 bytes, a block's output in 4, and
- * for each block the size of its LZ4 in 4, all big-endian, and so many bytes: as they are if they
- * are as many as the block's output.
+ * hdf5_lz4.c: filter 32004, LZ4.
+ *
+ * A chunk is the size of its output in 8 bytes, the size of a block's output in 4, and for each
+ * block the size of its data in 4 and the data; numbers are big-endian.  Data of the size of the
+ * block's output is stored plain, other data is an LZ4 block.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -14,7 +16,7 @@
 enum {
     HEADER_NBYTES = 12,
     BLOCK_HEADER_NBYTES = 4,
-    /* A byte of LZ4 is at most 255 of output. */
+    /* The most output of a byte of LZ4. */
     MAX_RATIO = 255,
 };
 
@@ -31,7 +33,7 @@ static bool measure(struct wharf_hdf5_chunk *chunk)
     return true;
 }
 
-/* The block at *offset, behind which that is put; out_nbytes are its output. */
+/* Decodes the block at *offset, whose output has out_nbytes, and moves *offset past it. */
 static bool decode_block(const struct wharf_hdf5_chunk *chunk, size_t *offset, uint8_t *out,
                          size_t out_nbytes)
 {

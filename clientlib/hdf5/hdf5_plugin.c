@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hdf5_plugin.c: the plugin's entry.  HDF5 asks each library of a folder what it is, and calls the
- * filter of the one whose number a dataset has.
+ * hdf5_plugin.c: the plugin's interface to HDF5.  HDF5 loads the libraries of its plugin folder,
+ * asks each for its filter's number, and calls the filter that a dataset names.
  *
- * Only decoding is offered.  HDF5 itself then refuses to make datasets with the filter, "Filter
- * present but encoding disabled", and writing to one that is there fails here.
+ * The filters only decode.  HDF5 itself refuses to create datasets with them ("Filter present but
+ * encoding disabled"), and writing to existing ones fails here.
  */
 #include <H5PLextern.h>
 
 #include "clientlib/hdf5/hdf5_errors.h"
 #include "clientlib/hdf5/hdf5_row.h"
 
-/* A chunk of HDF5's has less. */
+/* Above the size of any chunk of HDF5. */
 #define MAX_CHUNK_NBYTES ((uint64_t)1 << 40)
 
 static bool decode(struct wharf_hdf5_chunk *chunk)
@@ -29,8 +29,8 @@ static bool decode(struct wharf_hdf5_chunk *chunk)
     return false;
 }
 
-/* HDF5's function of a filter: returns how many bytes *buf then has, or 0, and leaves all as it
- * was. */
+/* The filter's function, called by HDF5.  Returns the size of the new data in *buf; or 0, with
+ * nothing changed. */
 static size_t filter(unsigned flags, size_t n_values, const unsigned values[], size_t nbytes,
                      size_t *buf_nbytes, void **buf)
 {

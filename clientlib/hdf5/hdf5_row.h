@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hdf5_row.h: what a filter for HDF5 is.  HDF5.md says how they are used.
+ * hdf5_row.h: the interface of a filter for HDF5.  HDF5.md says how filters are used.
  *
- * A filter is a shared library with one row and the parts that all have: hdf5_plugin.c speaks to
- * HDF5, hdf5_errors.c finds its functions, hdf5_decode.c is the way to libwharf.  Chunks and the
- * values that are stored with a filter come from a file, so they are hostile.
+ * Each filter is a shared library, made of its own file with one row and the parts that all share:
+ * hdf5_plugin.c is the interface to HDF5, hdf5_errors.c finds HDF5's functions, and hdf5_decode.c
+ * calls libwharf.  Chunks, and the values that a file has for a filter, are hostile.
  */
 #ifndef WHARF_CLIENTLIB_HDF5_HDF5_ROW_H
 #define WHARF_CLIENTLIB_HDF5_HDF5_ROW_H
@@ -16,23 +16,23 @@
 struct wharf_hdf5_chunk {
     const uint8_t *in;
     size_t in_nbytes;
-    const unsigned *values; /* n_values of them, that the file has for this filter */
+    const unsigned *values; /* the filter's n_values parameters in the file */
     size_t n_values;
     uint8_t *out;
-    size_t out_nbytes; /* as `measure` said; `decode` may make it less */
+    size_t out_nbytes; /* set by `measure`; `decode` may reduce it */
 };
 
 struct wharf_hdf5_filter {
-    int id; /* as it is registered with The HDF Group */
+    int id; /* its number, as registered with The HDF Group */
     const char *name;
-    /* Sets out_nbytes to what the chunk's headers say, or the most that there can be.  False, after
-     * wharf_hdf5_fail, for a chunk that is bad. */
+    /* Sets out_nbytes to the size in the chunk's headers, or to an upper bound.  False, after
+     * wharf_hdf5_fail, for a malformed chunk. */
     bool (*measure)(struct wharf_hdf5_chunk *chunk);
-    /* Fills out.  False, after wharf_hdf5_fail. */
+    /* Fills `out`.  False, after wharf_hdf5_fail. */
     bool (*decode)(struct wharf_hdf5_chunk *chunk);
 };
 
-/* Each library's own. */
+/* Each library defines its own. */
 extern const struct wharf_hdf5_filter wharf_hdf5_filter;
 
 /* ---- numbers -------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hdf5_zstd.c: filter 32015.  A chunk is one zstd frame, which mostly says how much it holds; of
- * one that does not the headers of its blocks tell the most that it can.
+ * hdf5_zstd.c: filter 32015, zstd.  A chunk is one zstd frame, whose header usually has its decoded
+ * size.  Otherwise the headers of its blocks give an upper bound.
  */
 #include <inttypes.h>
 
@@ -12,7 +12,7 @@
 #include "encoders/zstd/zstd_scan.h"
 #include "proto/wharf_result.h"
 
-/* A block of 128 KiB takes 4 bytes at least. */
+/* A block of 128 KiB takes at least 4 bytes. */
 enum { MAX_RATIO = 32768 };
 
 static bool measure_blocks(struct wharf_hdf5_chunk *chunk)

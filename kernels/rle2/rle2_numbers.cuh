@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rle2_numbers.cuh: random access to big-endian numbers of the input, each lane at its own place. */
+/* rle2_numbers.cuh: random access to big-endian numbers of the input, each lane at its own. */
 #ifndef WHARF_KERNELS_RLE2_RLE2_NUMBERS_CUH
 #define WHARF_KERNELS_RLE2_RLE2_NUMBERS_CUH
 
