@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_bare.c: a core, tenants, sessions and jobs without threads. */
 #include "tests/lib/test_bare.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_bare.h: the daemon's centre without threads, clients or GPUs that are there, for tests that
- * queue jobs under its lock and pick them by hand.  What does not work ends the program.
+ * test_bare.h: the daemon's core without threads, clients or real GPUs, for tests that queue jobs
+ * under its lock and pick them by hand.  Failures end the program.
  */
 #ifndef WHARF_TESTS_TEST_BARE_H
 #define WHARF_TESTS_TEST_BARE_H
@@ -9,16 +9,16 @@
 #include "daemon/core/core.h"
 #include "proto/wharf_job.h"
 
-/* With the defaults, and so many GPUs that take jobs of all codecs.  To be undone by
+/* A core with default settings, and n_gpus GPUs that accept all codecs.  Undone by
  * wharf_core_deinit. */
 void test_bare_core_init(struct wharf_core *core, uint32_t n_gpus);
 
-/* All zero but its weight and what the scheduler keeps for it. */
+/* Zero, except for its weight and the scheduler's state. */
 void test_bare_tenant_init(struct wharf_tenant *tenant);
 void test_bare_session_init(struct wharf_session *session, struct wharf_tenant *tenant,
                             uint32_t engine);
 
-/* A chunk from one region to another, which waits to be queued. */
+/* A chunk from one region to another, ready to be queued. */
 void test_bare_job_init(struct wharf_job *job, struct wharf_session *session, uint32_t codec,
                         uint64_t in_nbytes, uint64_t out_nbytes, struct wharf_region *source,
                         struct wharf_region *destination);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_client.c: connects to a daemon, exchanges messages, and uses its queue. */
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_wait.h"
 
@@ -121,7 +122,7 @@ int test_client_call(struct test_client *client, Wharf__Request *request, const 
     return r;
 }
 
-/* For requests that are answered by Done. */
+/* Calls with a request that is answered by Done. */
 static int call_for_done(struct test_client *client, Wharf__Request *request, const int *fds,
                          size_t n_fds)
 {
@@ -455,7 +456,7 @@ void test_client_begin_endless(struct test_client *client, uint64_t user_data, u
          "beginning of a batch", "the ring");
 }
 
-/* Whether the daemon has closed; reads and forgets wake-ups on the way. */
+/* Whether the daemon has closed the connection.  Discards wake-ups. */
 static bool is_closed(struct test_client *client)
 {
     char byte[8];
@@ -469,7 +470,7 @@ static bool is_closed(struct test_client *client)
 
 static int sleep_until_there(struct test_client *client)
 {
-    /* A daemon that has died wakes nobody. */
+    /* A daemon that has died sends no wake-up. */
     struct timespec limit = {.tv_nsec = 50000000};
 
     for (unsigned i = 0; i < LIMIT_S * 20; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_client.h: a thin client of the daemon, for tests that need to do what libwharf never would.
+ * test_client.h: a thin client of the daemon, for tests that do what libwharf never would.
  *
- * It keeps the protocol (proto/PROTOCOL.md) unless a test reaches into it.  Functions return 0 or a
- * count, or a negative errno: -errno of a call, minus the code of an Error that the daemon
- * answered, or -EPIPE when it closed the connection.
+ * It follows the protocol (proto/PROTOCOL.md) unless a test changes its state.  Functions return 0
+ * or a count, or a negative number: -errno of a call, minus the code of the daemon's Error, or
+ * -EPIPE if the daemon closed the connection.
  */
 #ifndef WHARF_TESTS_TEST_CLIENT_H
 #define WHARF_TESTS_TEST_CLIENT_H
@@ -19,16 +19,16 @@
 struct test_client {
     int fd; /* the control socket */
     uint32_t last_id;
-    uint64_t optional_features; /* what Hello is to name; set before */
+    uint64_t optional_features; /* named in Hello; set them before it */
     uint64_t generation;
     Wharf__Limits limits;
-    uint32_t engines; /* bit i: enum wharf_engine i is there */
+    uint32_t engines; /* bit i: enum wharf_engine i is available */
     char error[256];  /* the text of the last Error */
 
     struct wharf_ring_client ring;
     uint32_t n_entries;
     int c_fd, d_fd, arena_fd;
-    bool leaves_c_unsealed; /* set before the queue is opened: against the rules */
+    bool leaves_c_unsealed; /* set before the queue is opened; against the protocol */
     struct wharf_ring_c *c;
     const struct wharf_ring_d *d;
     uint8_t *arena;
@@ -38,29 +38,29 @@ struct test_client {
     struct wharf_control_receiver receiver;
 };
 
-/* A client is heap memory: it is large. */
+/* A client is allocated, since it is large. */
 struct test_client *test_client_new(void);
 void test_client_free(struct test_client *client);
 
-/* Connects to the socket; nothing more. */
+/* Connects to the socket, and sends nothing. */
 int test_client_connect(struct test_client *client, const char *path);
 int test_client_hello(struct test_client *client);
 int test_client_open(struct test_client *client, const Wharf__OpenQueueRequest *open,
                      int brought_fd);
 
-/* A queue with those four settings and else the defaults. */
+/* Opens a queue with these four settings and otherwise defaults. */
 int test_client_open_with(struct test_client *client, uint32_t n_entries, uint64_t arena_nbytes,
                           uint32_t default_class, uint32_t engine);
 
-/* Clients that have connected, that have said Hello too, and that have a queue and an arena: all by
- * plain requests.  They end the program when that does not work. */
+/* A client that has connected; one that has also said Hello; and one that also has a queue and an
+ * arena.  Failures end the program. */
 struct test_client *test_client_connected(const char *path);
 struct test_client *test_client_greeted(const char *path);
 struct test_client *test_client_start(const char *path, uint32_t n_entries, uint64_t arena_nbytes);
-/* Likewise, as soon as the daemon has forgotten enough of those that have ended. */
+/* test_client_greeted, as soon as the daemon has room after earlier clients have ended. */
 struct test_client *test_client_greeted_in_time(const char *path);
 
-/* Sends any bytes with one descriptor, so many times (253 at most), whatever becomes of it. */
+/* Sends any bytes with n_fds copies of a descriptor, 253 at most.  Ignores failures. */
 void test_client_send_fds(struct test_client *client, const void *data, size_t nbytes, int fd,
                           unsigned n_fds);
 
@@ -70,38 +70,41 @@ int test_client_register_gpu(struct test_client *client, uint32_t region, int fd
 int test_client_unregister(struct test_client *client, uint32_t region);
 int test_client_ping(struct test_client *client);
 int test_client_drain(struct test_client *client);
-/* Asks for the page of statistics that begins at `first`; *ret_next is the next one's, or 0. */
+/* Asks for the page of statistics that begins at `first`.  *ret_next is the start of the next page,
+ * or 0. */
 int test_client_stats_page(struct test_client *client, uint64_t first, uint64_t *ret_next);
-/* The value of a metric's first sample that has this label (NULL: any), or -1. */
+/* The value of the metric's first sample with this label (NULL: any), or -1. */
 double test_client_metric(struct test_client *client, const char *name, const char *suffix,
                           const char *label_value);
 
-/* Sends a request, whose id it sets, and waits for its reply, over wake-ups. */
+/* Sends a request, whose id it sets, and waits for the reply.  Discards wake-ups before it. */
 int test_client_call(struct test_client *client, Wharf__Request *request, const int *fds,
                      size_t n_fds, const Wharf__Reply **ret_reply);
 int test_client_send(struct test_client *client, Wharf__Request *request, const int *fds,
                      size_t n_fds);
 int test_client_receive(struct test_client *client, const Wharf__Reply **ret_reply);
 
-/* Publishes what was submitted, and rings if the daemon wants it. */
+/* Publishes submissions, and rings the doorbell if the daemon needs it. */
 int test_client_publish(struct test_client *client);
 int test_client_submit(struct test_client *client, const struct wharf_submission *submission);
 
-/* Begins a batch that takes minutes, of chunks that are copied within an arena of so many bytes; of
- * which the last one goes to the beginning of `last_region`.  Returns when the first one is done.
+/*
+ * Begins a batch that takes minutes.  Its chunks are copied within an arena of
+ * TEST_CLIENT_ENDLESS_NBYTES; the last one goes to the beginning of `last_region`.  Returns when
+ * the first chunk is done.
  */
 #define TEST_CLIENT_ENDLESS_NBYTES ((uint64_t)128 << 20)
 void test_client_begin_endless(struct test_client *client, uint64_t user_data,
                                uint16_t last_region);
 
-/* Sleeps on the futex until a completion can be reaped, and reaps it; -EPIPE when the daemon is
- * gone before, -ETIMEDOUT after a minute. */
+/* Sleeps on the futex until there is a completion, and takes it.  -EPIPE if the daemon goes away
+ * before, -ETIMEDOUT after a minute. */
 int test_client_reap(struct test_client *client, struct wharf_completion *ret_completion);
 
 /* Waits until the daemon has closed the connection; -ETIMEDOUT after a minute. */
 int test_client_wait_for_end(struct test_client *client);
 
-/* The same, and frees it; ends the program when the daemon does not close. */
+/* The same, then frees the client.  Ends the program if the daemon does not close. */
 void test_client_ended(struct test_client *client);
 
 /* A memfd of nbytes with these seals, or -errno. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_compress.c: checks of jobs that compress. */
 #include "tests/lib/test_compress.h"
 
 #include <stdarg.h>
@@ -18,7 +19,7 @@ const uint32_t test_compress_codecs[] = {
 const size_t test_compress_n_codecs =
     sizeof(test_compress_codecs) / sizeof(test_compress_codecs[0]);
 
-/* Ends the program unless the outcome is as expected. */
+/* Ends the program unless is_so. */
 static void need(bool is_so, const struct wharf_job *job, const struct wharf_outcome *outcome,
                  const char *what)
 {
@@ -44,8 +45,7 @@ struct wharf_job test_compress_job(uint32_t codec, uint32_t parameter, uint32_t 
     return job;
 }
 
-/* ---- round latencies ---------------------------------------------------------------------------
- */
+/* ---- round trips ---------------------------------------------------------------------------- */
 
 void test_compress_decodes(struct wharf *wharf, const struct wharf_job *made, size_t nbytes,
                            int has_changed)
@@ -165,7 +165,7 @@ void test_compress_every_room(struct wharf *wharf)
         try_rooms(wharf, test_compress_codecs[i]);
 }
 
-/* ---- what makes no sense ------------------------------------------------------------------- */
+/* ---- jobs that are refused ----------------------------------------------------------------- */
 
 static void refused(struct wharf *wharf, const struct wharf_job *job, uint32_t result,
                     uint32_t reason)
@@ -179,12 +179,12 @@ static void refused(struct wharf *wharf, const struct wharf_job *job, uint32_t r
 
 static void refused_parameters(struct wharf *wharf, struct wharf_job job)
 {
-    /* Nine bytes are no whole number of values of two, and no truth is 2. */
+    /* Nine bytes are no whole number of two-byte values, and 2 is no boolean. */
     refused(wharf, &job, WHARF_BAD_DATA, WHARF_REASON_NOT_ENCODABLE);
     job.codec = WHARF_CODEC_BOOLRLE;
     job.parameter = 0;
     refused(wharf, &job, WHARF_BAD_DATA, WHARF_REASON_NOT_ENCODABLE);
-    /* A model is for decoders, and so is the framing of bitshuffle. */
+    /* Models and bitshuffle's framing are for decoders only. */
     job.codec = WHARF_CODEC_RANS;
     job.parameter = WHARF_FIRST_MODEL;
     refused(wharf, &job, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_PARAMETER);

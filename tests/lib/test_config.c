@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_config.c: parses a configuration, and collects its problems. */
 #include "tests/lib/test_config.h"
 
 #include <stdio.h>

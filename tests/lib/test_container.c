@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_container.c: makes, reads and damages containers in memory. */
 #include "tests/lib/test_container.h"
 
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include "encoders/checksum.h"
 #include "encoders/container_frame.h"
 
-/* For what a test cannot go on from. */
+/* Ends the program if a test cannot continue. */
 static void require(int is_true, const char *what)
 {
     if (is_true)
@@ -111,7 +112,7 @@ static int64_t read_pipe(void *context, uint64_t offset, void *buf, size_t nbyte
     return (int64_t)n;
 }
 
-/* Decodes one chunk as both engines do and adds its output. */
+/* Decodes a chunk with both engines, which must agree, and adds its output. */
 static void take_chunk(const struct wharf_container_source *source,
                        const struct wharf_container_chunk *chunk, struct test_container_read *read)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_core.c: runs the daemon's core and its workers inside the test. */
 #include "tests/lib/test_core.h"
 
 #include <errno.h>
@@ -52,7 +53,7 @@ static pthread_t loop_thread;
 static bool loop_stops;
 static struct wharf_timer deadline_timer;
 
-/* What the loop thread was told, by session id. */
+/* The news that the loop thread received, by session id. */
 enum { MOST_SESSIONS = 16 };
 static uint8_t told[MOST_SESSIONS];
 
@@ -110,7 +111,7 @@ void test_core_config_simt(void)
 
     wharf_config_init(config);
     config->gpu_engine = WHARF_GPU_SIMT;
-    /* A worker that the processor keeps waiting is none that hangs. */
+    /* A slow processor must not make a worker look hung. */
     config->gpu_hang_timeout_ns = 3600 * (uint64_t)WHARF_NS_PER_S;
     snprintf(config->gpu_worker, sizeof(config->gpu_worker), "%s", test_worker_program());
     test_core_engine = WHARF_ENGINE_SIMT;
@@ -255,7 +256,7 @@ void test_core_client_deinit(struct test_core_client *client)
 {
     wharf_core_kill_session(&test_core, client->session);
     test_core_wait_until_told(client, WHARF_SESSION_IS_FREE);
-    /* Nothing was charged for it. */
+    /* Nothing may have been charged for it. */
     wharf_core_enter(&test_core);
     for (unsigned i = 0; i < 2; i++)
         wharf_gpu_memory_drop(&test_core, client->session->regions[i].memory,
@@ -355,7 +356,7 @@ struct wharf_submission test_core_put_long(struct test_core_client *client, uint
     static const uint8_t stored[5] = {0x00, 0xff, 0xff, 0x00, 0x00};
     uint64_t nbytes = 0;
 
-    /* Stored blocks are read at the speed of memory. */
+    /* Stored blocks decode at the speed of memory. */
     while (nbytes + 5 + 65535 < 40 * MiB) {
         memcpy(client->arena + nbytes, stored, 5);
         nbytes += 5 + 65535;
@@ -365,8 +366,8 @@ struct wharf_submission test_core_put_long(struct test_core_client *client, uint
     return s;
 }
 
-/* A block with two words, a literal and the end, of which only the end is used, and an empty stored
- * block up to the next byte. */
+/* A dynamic block of two symbols, a literal and the end of block, of which only the latter is used;
+ * then an empty stored block, which pads it to a byte. */
 static size_t forge_slow_unit(uint8_t *unit, size_t avail)
 {
     struct test_forge forge;

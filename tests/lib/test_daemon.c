@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The watcher: lives and deaths. */
+/* test_daemon.c: the watcher, which starts daemons and notices their deaths. */
 #include "tests/lib/test_daemon.h"
 #include "daemon/base/clock.h"
 
@@ -81,7 +81,7 @@ static void begin_life(struct test_daemon *daemon)
     daemon->n_steps = 0;
     listen_fd = daemon->listen_fd >= 0 ? daemon->listen_fd : listen_at(daemon->path);
     sleep_us(daemon->start_us);
-    /* Whoever sees this life can kill it, even if the watcher has not run since it was forked. */
+    /* Stores its id itself, so that a test can kill this life before the watcher runs again. */
     __atomic_store_n(&daemon->daemon, getpid(), __ATOMIC_RELEASE);
     __atomic_add_fetch(&daemon->n_lives, 1, __ATOMIC_RELEASE);
     test_daemon_serve(daemon, listen_fd);

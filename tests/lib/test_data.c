@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_data.c: generators of test data. */
 #include "tests/lib/test_data.h"
 
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include "encoders/codec.h"
 #include "tests/lib/test_random.h"
 
-/* Writes into a buffer and drops what no longer fits. */
+/* Writes into a buffer, and drops what does not fit. */
 struct sink {
     uint8_t *out;
     size_t room;
@@ -35,7 +36,7 @@ static void fill_random(uint64_t seed, uint8_t *out, size_t out_nbytes)
     test_random_fill(&random, out, out_nbytes);
 }
 
-/* Runs of 1 to 600 equal bytes: matches at distance 1, of all lengths and longer than any. */
+/* Runs of 1 to 600 equal bytes: matches of distance 1, of all lengths and longer than any match. */
 static void fill_runs(uint64_t seed, uint8_t *out, size_t out_nbytes)
 {
     struct test_random random = {seed};
@@ -48,7 +49,7 @@ static void fill_runs(uint64_t seed, uint8_t *out, size_t out_nbytes)
     }
 }
 
-/* Words of a made-up vocabulary, the n-th with a frequency near 1 / n, in lines. */
+/* Lines of words from an invented vocabulary, the n-th with a frequency of about 1 / n. */
 static void fill_text(uint64_t seed, uint8_t *out, size_t out_nbytes)
 {
     static const char letters[] = "eeeeeetttttaaaaoooiiinnnsssrrrhhllddccuummwfgypbvkxjqz";
@@ -63,7 +64,7 @@ static void fill_text(uint64_t seed, uint8_t *out, size_t out_nbytes)
     }
     struct sink sink = {out, out_nbytes};
     for (size_t n_in_line = 1; sink.room > 0; n_in_line++) {
-        /* A uniform limit below a uniform limit: small numbers are much more likely. */
+        /* A uniform number below a uniform limit makes small numbers much more frequent. */
         size_t limit = 1 + test_random_below(&random, N_WORDS);
         const char *word = words[test_random_below(&random, 1 + test_random_below(&random, limit))];
         put(&sink, word, strlen(word));
@@ -71,7 +72,7 @@ static void fill_text(uint64_t seed, uint8_t *out, size_t out_nbytes)
     }
 }
 
-/* Lines of decimal fields, as a table exported to CSV has them. */
+/* Lines of decimal fields, as in a CSV file. */
 static void fill_numbers(uint64_t seed, uint8_t *out, size_t out_nbytes)
 {
     struct test_random random = {seed};
@@ -87,7 +88,7 @@ static void fill_numbers(uint64_t seed, uint8_t *out, size_t out_nbytes)
     }
 }
 
-/* 32-bit numbers that grow by small steps, little-endian: columns of identifiers and times. */
+/* 32-bit little-endian numbers that grow in small steps, as in a column of ids or times. */
 static void fill_column(uint64_t seed, uint8_t *out, size_t out_nbytes)
 {
     struct test_random random = {seed};
@@ -101,7 +102,7 @@ static void fill_column(uint64_t seed, uint8_t *out, size_t out_nbytes)
     }
 }
 
-/* Bytes whose frequencies fall by half from value to value: codes of every length up to 15. */
+/* Bytes whose frequencies halve from value to value: code words of every length up to 15. */
 static void fill_skewed(uint64_t seed, uint8_t *out, size_t out_nbytes)
 {
     struct test_random random = {seed};
@@ -109,7 +110,7 @@ static void fill_skewed(uint64_t seed, uint8_t *out, size_t out_nbytes)
         out[i] = (uint8_t)(__builtin_ctzll(test_random_next(&random) | (uint64_t)1 << 40) * 5);
 }
 
-/* Periods of 1 to 40 bytes: matches that overlap themselves at every short distance. */
+/* Periods of 1 to 40 bytes: overlapping matches of every short distance. */
 static void fill_periods(uint64_t seed, uint8_t *out, size_t out_nbytes)
 {
     struct test_random random = {seed};
@@ -123,7 +124,7 @@ static void fill_periods(uint64_t seed, uint8_t *out, size_t out_nbytes)
     }
 }
 
-/* Random bytes and copies of earlier ones from distances up to and past Deflate's 32768. */
+/* Random bytes, and copies from distances up to and beyond Deflate's 32768. */
 static void fill_far(uint64_t seed, uint8_t *out, size_t out_nbytes)
 {
     struct test_random random = {seed};
@@ -139,7 +140,7 @@ static void fill_far(uint64_t seed, uint8_t *out, size_t out_nbytes)
     }
 }
 
-/* A, C, G and T: two bits of entropy a byte and hardly a match that pays. */
+/* A, C, G and T: two bits of entropy a byte, and hardly a match that saves bits. */
 static void fill_genome(uint64_t seed, uint8_t *out, size_t out_nbytes)
 {
     struct test_random random = {seed};
@@ -147,7 +148,7 @@ static void fill_genome(uint64_t seed, uint8_t *out, size_t out_nbytes)
         out[i] = (uint8_t) "ACGT"[test_random_below(&random, 4)];
 }
 
-/* Stretches of the other kinds: blocks of different codes beside each other. */
+/* Pieces of the other kinds: neighbouring blocks have different codes. */
 static void fill_mixed(uint64_t seed, uint8_t *out, size_t out_nbytes)
 {
     struct test_random random = {seed};

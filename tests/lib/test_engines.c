@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_engines.c: simulates a machine with CPUs and a GPU, event by event (test_engines.h). */
 #include "tests/lib/test_engines.h"
 
 #include <stdio.h>
@@ -20,7 +21,7 @@
 #include "tests/lib/test_bare.h"
 #include "tests/lib/test_random.h"
 
-/* A processor that has had nothing for so long sleeps. */
+/* A processor that was idle for so long is asleep. */
 #define AWAKE_NS 20000u
 /* The kernel of warps stays for so long after there were many items. */
 #define MANY_FOR_NS 2000000u
@@ -36,17 +37,17 @@ static struct wharf_session *sessions;
 static struct test_random rng;
 static uint64_t now_ns;
 
-/* ---- what happens, and when ---------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------------------- */
 
 enum event_kind { SUBMITS, PROCESSOR_ENDS, GPU_ENDS, FEEDER_IS_FREE };
 
 struct event {
     uint64_t at_ns;
     enum event_kind kind;
-    uint32_t index; /* of a chunk, or a processor */
+    uint32_t index; /* the chunk's or processor's */
 };
 
-/* A heap, the earliest first. */
+/* A heap of events, the earliest first. */
 static struct event *events;
 static size_t n_events, most_events;
 
@@ -89,7 +90,7 @@ struct chunk {
 };
 static struct chunk *chunks;
 static uint64_t *client_free_ns;
-/* One thing holds the core lock at a time. */
+/* When the core lock is free again: only one holder at a time. */
 static uint64_t lock_free_ns;
 
 static uint32_t index_of(const struct wharf_job *job)
@@ -114,7 +115,7 @@ static void submit(struct chunk *chunk)
     wharf_place_push(&core, job, false);
 }
 
-/* Takes it from its queue, as wharf_core_take does. */
+/* Takes a chunk from its queue, as wharf_core_take does. */
 static void take(struct chunk *chunk, bool is_gpu, uint64_t estimate_ns)
 {
     struct wharf_job *job = &chunk->job;
@@ -137,7 +138,7 @@ static void take(struct chunk *chunk, bool is_gpu, uint64_t estimate_ns)
         wharf_place_took_by_cpu(&core, &chunk->piece);
 }
 
-/* Its client gets it, and submits it again when it has time to. */
+/* Returns a chunk to its client, who submits it again after client_ns. */
 static void give_back(struct chunk *chunk, bool is_gpu, uint64_t took_ns)
 {
     chunk->piece.ended_ns = now_ns;
@@ -164,7 +165,7 @@ static uint64_t noisy(uint64_t ns)
 {
     uint64_t most = ns * machine.noise_percent / 100;
 
-    /* Somebody else has the processor now and then. */
+    /* Now and then, another program takes the processor. */
     if (machine.noise_percent > 0 && test_random_below(&rng, 50) == 0)
         ns *= 2;
     return ns + (most ? test_random_below(&rng, (uint32_t)most) : 0);
@@ -185,7 +186,7 @@ static void begin_on(struct processor *processor, struct chunk *chunk)
     happens(lock_free_ns + processor->took_ns, PROCESSOR_ENDS, (uint32_t)(processor - processors));
 }
 
-/* Of those that are idle, the one that was busy last. */
+/* The idle processor that was busy last. */
 static struct processor *idle_one(void)
 {
     struct processor *best = NULL;
@@ -216,14 +217,14 @@ static void end_on(struct processor *processor)
 
 /* ---- the GPU ------------------------------------------------------------------------------- */
 
-/* Whoever decodes: when each of them is free, the earliest first. */
+/* The decoders of the GPU: a heap of the times at which each is free. */
 struct servers {
     uint64_t *free_ns;
     unsigned n;
 };
 static struct servers blocks, warps;
 static uint64_t link_free_ns, feeder_free_ns, many_at_ns;
-static uint32_t *done; /* chunks that the feeder has not noticed, a ring */
+static uint32_t *done; /* a ring of chunks that are done and not yet noticed by the feeder */
 static uint32_t n_done_in, n_done_out, n_places;
 static bool feeder_is_called;
 
@@ -232,7 +233,7 @@ static struct servers servers_of(unsigned n)
     return (struct servers){calloc(n + 1, sizeof(uint64_t)), n};
 }
 
-/* The first of them is busy until then. */
+/* Makes the earliest one busy until then. */
 static void occupy_first(struct servers *servers, uint64_t until_ns)
 {
     unsigned at = 0;
@@ -294,7 +295,7 @@ static void notice(struct chunk *chunk)
     give_back(chunk, true, chunk->piece.warp_ns / gpu->n_warps);
 }
 
-/* The feeder does one thing, if it is free and there is one to do. */
+/* Lets the feeder do one thing, if it is free and there is one. */
 static void serve_gpu(void)
 {
     struct wharf_job *job = NULL;
@@ -307,7 +308,7 @@ static void serve_gpu(void)
         hand_over(&chunks[index_of(job)]);
     else
         return;
-    /* It has the lock for half of its time. */
+    /* It holds the lock for half of its time. */
     lock_free_ns = later(lock_free_ns, now_ns) + machine.feed_ns / 4;
     feeder_free_ns = lock_free_ns + machine.feed_ns / 4;
     if (!feeder_is_called)
@@ -315,7 +316,7 @@ static void serve_gpu(void)
     feeder_is_called = true;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------- */
+/* ---- the simulation ------------------------------------------------------------------------ */
 
 static uint32_t price(uint64_t ns, const struct test_engines_load *of)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_environment.c: reads WHARF_TEST_GPU. */
 #include "tests/lib/test_environment.h"
 
 #include <stdlib.h>

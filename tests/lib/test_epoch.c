@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_epoch.c: runs an epoch engine with a core and a worker in one process. */
 #include "tests/lib/test_epoch.h"
 #include "daemon/base/clock.h"
 #include "daemon/gpu/worker_message.h"
@@ -12,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A loaded machine may hold up one thread of a healthy test for seconds. */
+/* On a loaded machine, a thread of a healthy test may be delayed for seconds. */
 #define PATIENCE_NS UINT64_C(100000000000)
 #define NAP_NS 50000
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_epoch.h: a core and a worker around an epoch engine, in one process: the calling thread is
- * the core and one thread starts kernels and waits for them.
+ * test_epoch.h: a core and a worker around an epoch engine, in one process.  The calling thread is
+ * the core; another thread starts kernels and waits for them.
  *
- * Functions end the program with a message when something fails that no test is about.
+ * Failures that no test is about end the program with a message.
  */
 #ifndef WHARF_TESTS_TEST_EPOCH_H
 #define WHARF_TESTS_TEST_EPOCH_H
@@ -16,7 +16,7 @@
 #include "kernels/epoch.h"
 #include "kernels/work_queue_ops.h"
 
-/* The core's own note of an item under way. */
+/* The core's record of an item in flight. */
 struct test_epoch_place {
     struct wharf_work_item item;
     uint32_t index;
@@ -28,49 +28,48 @@ struct test_epoch {
     struct wharf_epoch *epoch;
     struct wharf_epoch_config config;
     struct wharf_work_queue queue;
-    /* The core. */
+    /* The core's members. */
     struct wharf_work_submitter submitter;
     struct wharf_work_reaper done;
     struct test_epoch_place *places;
     uint32_t n_under_way;
     uint32_t n_attempts;
     uint64_t n_wakes;
-    /* The worker. */
+    /* The worker's members. */
     pthread_t starter;
     int wake_fd;
     bool stopping;      /* atomic */
-    bool naps;          /* sleeps between its looks: where processors are few */
-    uint64_t n_started; /* kernels, atomic */
-    uint64_t n_left;    /* likewise, that have left */
+    bool naps;          /* sleeps between polls, if processors are few */
+    uint64_t n_started; /* kernels; atomic */
+    uint64_t n_left;    /* kernels that have left; atomic */
 };
 
-/* config.queue is set here.  Nothing runs until something is published. */
+/* Sets config.queue.  Nothing runs until something is published. */
 void test_epoch_open(struct test_epoch *t, const struct wharf_epoch_ops *ops,
                      const struct wharf_epoch_config *config);
-/* What is under way is lost. */
+/* Loses items in flight. */
 void test_epoch_close(struct test_epoch *t);
 
-/* Whether there is a place for another item: passes by those of items under way. */
+/* Whether another item fits.  Skips slots of items in flight. */
 bool test_epoch_has_room(struct test_epoch *t);
-/* Writes an item and returns its index; its attempt is set here.  There is room. */
+/* Writes an item, for which there is room, and sets its attempt.  Returns its index. */
 uint32_t test_epoch_submit(struct test_epoch *t, const struct wharf_work_item *item);
-/* Publishes, and wakes the worker if it must be. */
+/* Publishes, and wakes the worker if it sleeps. */
 void test_epoch_publish(struct test_epoch *t);
-/* Asks that an item not be done, and publishes.  False if there is no room for that now. */
+/* Cancels an item, and publishes.  False if there is no room for that now. */
 bool test_epoch_cancel(struct test_epoch *t, uint32_t index);
-/* Takes a completion if there is one.  The program ends if it is of no item under way. */
+/* Takes a completion, if any.  Ends the program if it is not of an item in flight. */
 bool test_epoch_reap(struct test_epoch *t, struct wharf_work_completion *ret_completion);
-/* Waits for one, but no longer than a hundred seconds. */
+/* Waits for a completion, for at most a hundred seconds. */
 struct wharf_work_completion test_epoch_await(struct test_epoch *t);
-/* submit, publish and await in one. */
+/* Submits, publishes and awaits. */
 struct wharf_work_completion test_epoch_run(struct test_epoch *t,
                                             const struct wharf_work_item *item);
 
-/* Parks, and returns when no kernel is there; and the way back. */
+/* Parks, and returns when no kernel runs; and ends that. */
 void test_epoch_park(struct test_epoch *t);
 void test_epoch_unpark(struct test_epoch *t);
-/* Waits until the state is this enum wharf_work_state, for up to a hundred seconds.  Whether it
- * was. */
+/* Waits for up to a hundred seconds for this enum wharf_work_state.  Whether it came. */
 bool test_epoch_await_state(const struct test_epoch *t, uint32_t state);
 
 #endif

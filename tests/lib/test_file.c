@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_file.c: reads files, and lists folders. */
 #include "tests/lib/test_file.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads what is left of a file into memory that grows, so that pipes work too. */
+/* Reads the rest of a file, which may be a pipe. */
 static uint8_t *read_all(FILE *file, size_t *ret_nbytes)
 {
     uint8_t *data = NULL;
@@ -48,7 +49,7 @@ uint8_t *test_file_read(const char *path, size_t *ret_nbytes)
     return data;
 }
 
-/* nftw() passes no argument on to its callback. */
+/* nftw() passes no argument to its callback. */
 static _Thread_local struct test_file_list *list_being_filled;
 
 static int add_path(const char *path, const struct stat *status, int type, struct FTW *where)

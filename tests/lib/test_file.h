@@ -9,9 +9,8 @@
 #include <stdint.h>
 
 /*
- * Reads a file whole.  Returns memory for the caller to free, one byte longer than the file and
- * ended with a zero byte, so that text can be used as a string; NULL with errno set when the file
- * cannot be read.
+ * Reads a whole file.  Returns memory that the caller frees, with a zero byte after the file's
+ * bytes, so that text can be used as a string; or NULL with errno set.
  */
 uint8_t *test_file_read(const char *path, size_t *ret_nbytes);
 
@@ -21,8 +20,8 @@ struct test_file_list {
 };
 
 /*
- * All plain files under `folder`, at any depth, as paths that begin with `folder`, sorted by
- * bytes.  Returns 0, or -1 with errno set (a missing folder, for one).
+ * Lists all regular files under `folder`, at any depth, as paths that begin with `folder`, sorted
+ * by bytes.  Returns 0, or -1 with errno set, for example if the folder is missing.
  */
 int test_file_list_init(struct test_file_list *list, const char *folder);
 void test_file_list_deinit(struct test_file_list *list);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_forge.c: writes random Deflate streams (test_forge.h). */
 #include "tests/lib/test_forge.h"
 
 #include <stdio.h>
@@ -69,7 +70,7 @@ static unsigned below(struct test_forge *forge, unsigned limit)
     return (unsigned)test_random_below(&forge->random, limit);
 }
 
-/* RFC 1951 section 3.2.2. */
+/* RFC 1951, section 3.2.2. */
 static void make_words(struct test_forge_code *code)
 {
     unsigned word = 0;
@@ -81,9 +82,9 @@ static void make_words(struct test_forge_code *code)
 }
 
 /*
- * The depths of n leaves of a random full binary tree, none deeper than max_nbits: leaves are split
- * one by one.  Those that were split last are split again with the probability of skew / 8, so that
- * trees are bushy or stretched out.
+ * The depths of n leaves of a random full binary tree, at most max_nbits.  Leaves are split one by
+ * one.  With probability skew / 8, the next one is one that was split last, so that trees are bushy
+ * or degenerate.
  */
 static void draw_depths(struct test_forge *forge, uint8_t *depths, unsigned n, unsigned max_nbits,
                         unsigned skew)
@@ -97,7 +98,8 @@ static void draw_depths(struct test_forge *forge, uint8_t *depths, unsigned n, u
     }
 }
 
-/* A complete code for n of the code's symbols, `always` among them; or, with one, of one bit. */
+/* A complete code for n of the code's symbols, among them `always`; a single symbol gets one
+ * bit. */
 static void draw_code(struct test_forge *forge, struct test_forge_code *code, unsigned n,
                       unsigned always, unsigned max_nbits)
 {
@@ -118,7 +120,7 @@ static void draw_code(struct test_forge *forge, struct test_forge_code *code, un
     make_words(code);
 }
 
-/* A symbol by the weight of its word: where the next bits of a random number lead. */
+/* Draws a symbol by the weight of its word: the one to which random bits lead. */
 static unsigned draw_symbol(struct test_forge *forge, const struct test_forge_code *code)
 {
     unsigned bits = below(forge, 1u << MAX_NBITS);
@@ -128,7 +130,7 @@ static unsigned draw_symbol(struct test_forge *forge, const struct test_forge_co
         if (nbits && bits >> (MAX_NBITS - nbits) == code->words[symbol])
             return symbol;
     }
-    /* The missing word of a code of one: the other one. */
+    /* A code of one word lacks the other word: draws again. */
     for (unsigned symbol = 0; symbol < code->n_symbols; symbol++)
         if (code->nbits[symbol])
             return symbol;
@@ -146,7 +148,7 @@ static unsigned run_length(const uint8_t *lengths, unsigned n)
     return run;
 }
 
-/* Writes lengths with or without repeats, as chance has it. */
+/* Writes code lengths, at random with or without repeats. */
 static void put_lengths(struct test_forge *forge, const struct test_forge_code *precode,
                         const uint8_t *lengths, unsigned n)
 {
@@ -248,7 +250,7 @@ static void put_match(struct test_forge *forge, unsigned length_symbol, unsigned
     forge->out_nbytes += length;
 }
 
-/* The last base that is not above the value: the first one is its least. */
+/* The last base that is at most the value. */
 static unsigned find_base(const uint16_t *bases, unsigned n, unsigned value)
 {
     while (bases[n - 1] > value)
@@ -262,7 +264,7 @@ void test_forge_match(struct test_forge *forge, unsigned length, unsigned distan
               find_base(distance_bases, sizeof(distance_extras), distance), distance);
 }
 
-/* A match of the length symbol with a distance that is there, if one was drawn. */
+/* Draws a match of the length symbol, with a distance that is possible. */
 static void draw_match(struct test_forge *forge, unsigned length_symbol)
 {
     unsigned symbol = draw_symbol(forge, &forge->distance);
@@ -277,7 +279,7 @@ static void draw_match(struct test_forge *forge, unsigned length_symbol)
               symbol, (unsigned)distance);
 }
 
-/* Draws that give nothing count as well: a code may have nothing but its end. */
+/* Draws that write nothing count too, since a code may consist of its end only. */
 static void draw_body(struct test_forge *forge, unsigned n_symbols)
 {
     while (n_symbols--) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_fuse.c: a FUSE file system whose server does not answer. */
 #include "tests/lib/test_fuse.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ static void answer(int device, uint64_t request, int error, const void *data, si
     };
     struct iovec iov[2] = {{&header, sizeof(header)}, {(void *)data, nbytes}};
 
-    /* It fails when the one who asked has been killed: nobody waits then. */
+    /* This fails if the process that asked was killed: then nobody waits. */
     if (writev(device, iov, 2) < 0 && errno == EINVAL)
         abort();
 }
@@ -41,7 +42,8 @@ static struct fuse_attr attributes_of(uint64_t node)
     };
 }
 
-/* Files that are named by a number can be closed, all others are one that cannot. */
+/* A name that is a number has a node of its own; all others share one whose files cannot be
+ * closed. */
 static uint64_t node_of(const char *name)
 {
     return FUSE_ROOT_ID + 1 + (uint64_t)atoi(name);
@@ -70,11 +72,11 @@ static void serve(int device, const struct fuse_in_header *request)
     case FUSE_OPEN:
         answer(device, request->unique, 0, &open_out, sizeof(open_out));
         break;
-    case FUSE_FLUSH: /* what close() waits for */
+    case FUSE_FLUSH: /* close() waits for this */
         if (request->nodeid != node_of(""))
             answer(device, request->unique, 0, NULL, 0);
         break;
-    case FUSE_WRITE: /* what letting go of a file that was written to waits for */
+    case FUSE_WRITE: /* releasing a file that was written to waits for this */
     case FUSE_FORGET:
         break;
     default:

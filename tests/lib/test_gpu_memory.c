@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_gpu_memory.c: stands in for a client's GPU memory with sealed memfds. */
 #include "tests/lib/test_gpu_memory.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_guard.c: maps buffers next to inaccessible pages. */
 #include "tests/lib/test_guard.h"
 
 #include <stdio.h>

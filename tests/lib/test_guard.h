@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_guard.h: buffers between pages that cannot be touched.
+ * test_guard.h: buffers between inaccessible pages.
  *
- * A read or write of one byte past the guarded side is a SIGSEGV at the instruction that does
- * it, in every build, from assembly and through system calls too: what sanitizers do not see.
+ * An access one byte past the guarded side raises SIGSEGV at once: in every build, from assembly,
+ * and in system calls, which sanitizers do not check.
  */
 #ifndef WHARF_TESTS_TEST_GUARD_H
 #define WHARF_TESTS_TEST_GUARD_H
@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 enum test_guard_side {
-    TEST_GUARD_END,   /* the byte after the last one cannot be touched; any alignment */
-    TEST_GUARD_START, /* the byte before the first one cannot be touched; page-aligned */
+    TEST_GUARD_END,   /* the byte after the last one is inaccessible; any alignment */
+    TEST_GUARD_START, /* the byte before the first one is inaccessible; page-aligned */
 };
 
 struct test_guard {
@@ -23,13 +23,13 @@ struct test_guard {
     size_t mapping_nbytes;
 };
 
-/* Makes a buffer of nbytes (0 too), filled with 0xa5.  Ends the program when memory is out. */
+/* Makes a buffer of nbytes, or of none, filled with 0xa5.  Ends the program if out of memory. */
 struct test_guard test_guard_new(size_t nbytes, enum test_guard_side side);
 
-/* The same with a copy of `from`, after which the buffer is read-only. */
+/* The same as a copy of `from`, and then read-only. */
 struct test_guard test_guard_copy(const void *from, size_t nbytes, enum test_guard_side side);
 
-/* Takes a zeroed struct too. */
+/* A zeroed struct is allowed. */
 void test_guard_free(struct test_guard *guard);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_handle.c: opens handles of both kinds. */
 #include "tests/lib/test_handle.h"
 #include "tests/lib/test_wait.h"
 

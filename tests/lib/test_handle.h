@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_handle.h: handles of both kinds, for tests that hold for either.
+ * test_handle.h: handles with and without a daemon, for tests that apply to both.
  */
 #ifndef WHARF_TESTS_TEST_HANDLE_H
 #define WHARF_TESTS_TEST_HANDLE_H
@@ -12,14 +12,14 @@ enum test_handle_kind { TEST_HANDLE_EMBEDDED, TEST_HANDLE_DAEMON, TEST_N_HANDLE_
 
 struct test_handle {
     enum test_handle_kind kind;
-    const char *name;           /* of the kind */
-    struct test_daemon *daemon; /* running; NULL for an embedded one */
+    const char *name;           /* the kind's */
+    struct test_daemon *daemon; /* running; NULL without one */
     struct wharf *wharf;
 };
 
 /*
- * test_handle_open: with these options, whose flags and path are set here, or NULL.  Ends the
- * program when that fails.
+ * test_handle_open: opens a handle with these options or (NULL) defaults; sets their flags and
+ * path.  Failures end the program.
  */
 struct test_handle test_handle_open(enum test_handle_kind kind,
                                     const struct wharf_options *options);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_help.h: what programs of tests and benchmarks say of themselves, in C and in CUDA.
+ * test_help.h: --help of test and benchmark programs, in C and in CUDA.
  *
- * A text begins with a paragraph "usage: NAME ..." and a line that is empty.
+ * A text begins with a paragraph "usage: NAME ..." and an empty line.
  */
 #ifndef WHARF_TESTS_TEST_HELP_H
 #define WHARF_TESTS_TEST_HELP_H
@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* First thing in main(): with --help anywhere among its words a program prints its text and does
- * nothing else. */
+/* Call this first in main().  If any argument is --help, prints the text and ends the program. */
 static inline void test_help(int argc, char **argv, const char *text)
 {
     for (int i = 1; i < argc; i++) {
@@ -23,7 +22,7 @@ static inline void test_help(int argc, char **argv, const char *text)
     }
 }
 
-/* For words that make no sense: the usage alone, to standard error; the exit status. */
+/* After wrong arguments: prints the usage to standard error.  Returns the exit status. */
 static inline int test_usage(const char *text)
 {
     const char *end = strstr(text, "\n\n");

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_innocent.c: a daemon and its well-behaved client. */
 #include "tests/lib/test_innocent.h"
 
 #include <fcntl.h>
@@ -75,7 +76,7 @@ void test_innocent_check(struct test_innocent *scene)
 
 void test_innocent_expect_fds(struct test_innocent *scene)
 {
-    /* A filter's socket and pidfd. */
+    /* Leaves room for a descriptor filter's socket and pidfd. */
     int most = scene->n_fds_at_first + 2;
 
     expect(TEST_WAIT(test_wharfd_n_fds(&scene->wharfd) <= most), "descriptors leak");

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_life.c: the steps of the test daemon's life. */
 #include "tests/lib/test_life.h"
 
 #include <signal.h>

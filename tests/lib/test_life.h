@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_life.h: what a test, the watcher and the daemon of test_daemon.h share, and the steps of the
- * daemon's life.
+ * test_life.h: the memory that a test, the watcher and the daemon of test_daemon.h share, and the
+ * steps of the daemon's life.
  */
 #ifndef WHARF_TESTS_TEST_LIFE_H
 #define WHARF_TESTS_TEST_LIFE_H
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What a hostile or broken daemon does; the names say when. */
+/* What a hostile or broken daemon may do; the names say when. */
 #define TEST_MISDEED_LIST(X)                                                                       \
     X(HELLO_SILENT)       /* never answers Hello */                                                \
     X(HELLO_HANG_UP)      /* closes instead */                                                     \
@@ -73,31 +73,31 @@ struct test_daemon {
     char folder[64];
     char path[80];
 
-    /* Knobs. */
+    /* Settings. */
     uint32_t misdeed;       /* enum test_misdeed */
-    uint32_t die_at_step;   /* this life ends by SIGKILL at this step, the next one does not */
-    uint32_t die_one_in;    /* every step is the last one with this probability; 0 for never */
-    uint32_t dies_of_job;   /* user memory's first byte of sources that kill it; 0 for none */
-    uint32_t dies_at_look;  /* the same, as soon as they are taken */
-    uint32_t blind_deaths;  /* so many lives end before they take what there is to take */
-    uint32_t idle_deaths;   /* and so many before they run what they have taken */
-    uint32_t has_no_marks;  /* it is from before there were any */
-    uint32_t has_no_words;  /* likewise */
+    uint32_t die_at_step;   /* SIGKILLs this life at this step; not the next one */
+    uint32_t die_one_in;    /* each step is the last with this probability; 0: never */
+    uint32_t dies_of_job;   /* first byte of sources in user memory that kill it; 0: none */
+    uint32_t dies_at_look;  /* the same, but when they are taken */
+    uint32_t blind_deaths;  /* number of lives that end before they take submissions */
+    uint32_t idle_deaths;   /* number of lives that end before they run what they took */
+    uint32_t has_no_marks;  /* behaves as a version before marks */
+    uint32_t has_no_words;  /* behaves as a version before done words */
     uint32_t drain;         /* finish what was taken, then end this life */
     uint32_t restart_us;    /* pause between two lives */
     uint32_t start_us;      /* from listening to answering */
-    uint32_t keeps_socket;  /* the watcher listens, as systemd does: connecting always works */
+    uint32_t keeps_socket;  /* the watcher listens, as systemd does, so connecting always works */
     uint32_t stays_dead;    /* no further life */
-    uint32_t spin_us;       /* look at the rings for so long before sleeping */
-    uint32_t job_us;        /* how long a job takes at least; less, while one runs, ends that */
+    uint32_t spin_us;       /* polls the rings for so long before it sleeps */
+    uint32_t job_us;        /* least time of a job; lowering it ends a running one */
     uint32_t takes_at_once; /* submissions taken before any is run; at least 1 */
-    uint32_t cancels_first; /* no job is run before so many were cancelled */
+    uint32_t cancels_first; /* no job runs before so many were cancelled */
     uint32_t has_gpu;
     uint32_t max_entries;
     uint64_t max_arena_nbytes;
     uint64_t max_job_nbytes;
 
-    /* What it tells. */
+    /* Results. */
     uint64_t seed;
     uint32_t n_lives;
     uint32_t n_connections; /* accepted in all lives */
@@ -105,7 +105,7 @@ struct test_daemon {
     uint64_t n_steps;       /* of the running life */
     uint64_t n_run;         /* jobs decoded in all lives */
     uint64_t n_cancelled;
-    uint64_t died_ns; /* when the watcher saw the last one dead */
+    uint64_t died_ns; /* when the watcher saw the last death */
 
     uint32_t stops;
     pid_t watcher;
@@ -113,7 +113,7 @@ struct test_daemon {
     int listen_fd; /* the watcher's, with keeps_socket; otherwise -1 */
 };
 
-/* test_daemon_step: where it may die.  Knobs are read here. */
+/* test_daemon_step: a point at which the daemon may die.  Reads the settings. */
 void test_daemon_step(struct test_daemon *daemon);
 
 /* test_daemon_chance: a random number below `limit`. */

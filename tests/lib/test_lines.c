@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_lines.c: generators of data for the codecs of lines. */
 #include "tests/lib/test_lines.h"
 
 #include <stdlib.h>
@@ -11,13 +12,13 @@ static void put(uint8_t *out, unsigned nbytes, uint64_t value)
     memcpy(out, &value, nbytes);
 }
 
-/* A number of so many bits, signed. */
+/* A signed number of up to nbits bits. */
 static uint64_t some_signed(struct test_random *random, unsigned nbits)
 {
     return test_random_below(random, UINT64_C(1) << nbits) - (UINT64_C(1) << (nbits - 1));
 }
 
-/* Near one base or near zero, or all the same. */
+/* Values near one base or near zero, or all equal. */
 static void fill_bases(struct test_random *random, uint8_t *out, size_t nbytes)
 {
     unsigned b = 2u << test_random_below(random, 3);
@@ -77,7 +78,7 @@ static void fill_near(struct test_random *random, uint8_t *out, size_t nbytes)
     }
 }
 
-/* Of a sum of uniform numbers, which is near enough to normal. */
+/* Approximately normal: a sum of uniform numbers. */
 static float some_weight(struct test_random *random)
 {
     double sum = 0;
@@ -97,7 +98,7 @@ static void fill_weights(struct test_random *random, uint8_t *out, size_t nbytes
     }
 }
 
-/* The exponent's low bits and some of the mantissa. */
+/* The exponent's low bits and some bits of the mantissa. */
 static void fill_bytes(struct test_random *random, uint8_t *out, size_t nbytes)
 {
     for (size_t at = 0; at < nbytes; at++) {

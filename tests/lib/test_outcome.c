@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_outcome.c: compares outcomes, and prints them. */
 #include "tests/lib/test_outcome.h"
 
 #include <inttypes.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_outcome.h: two decoders' outcomes, which have to be the same in every member.
+ * test_outcome.h: compares the outcomes of two decoders, which must agree in every member.
  */
 #ifndef WHARF_TESTS_TEST_OUTCOME_H
 #define WHARF_TESTS_TEST_OUTCOME_H
 
 #include "proto/wharf_result.h"
 
-/* Returns 1 if they are, else 0. */
+/* Returns 1 if they agree, else 0. */
 int test_outcome_same(const struct wharf_outcome *a, const struct wharf_outcome *b);
 
 /* For messages: "bad_data, input_truncated at bit 12, 0 bytes in, 0 out". */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_pack.c: compresses chunks with the encoders. */
 #include "tests/lib/test_pack.h"
 
 #include <stdio.h>

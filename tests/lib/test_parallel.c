@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_parallel.c: decodes a source by the parallel inflater, and compares. */
 #include "tests/lib/test_parallel.h"
 
 #include <pthread.h>
@@ -45,7 +46,7 @@ static void *work(void *stream)
     return NULL;
 }
 
-/* Whether no worker has anything left to do before something is taken. */
+/* Whether no worker has work left before output is taken. */
 static bool is_idle(struct wharf_parallel_inflate *stream)
 {
     bool idle;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_pins.c: plays a GPU's worker for the code that registers memory. */
 #include "tests/lib/test_pins.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_poison.h: jobs that do to the GPU's worker what must never happen.  A daemon that has
- * TEST_POISON_TAKEN takes them; no other does.
+ * test_poison.h: jobs that make a GPU's worker fail.  Only a daemon with TEST_POISON_TAKEN accepts
+ * them.
  */
 #ifndef WHARF_TESTS_TEST_POISON_H
 #define WHARF_TESTS_TEST_POISON_H
@@ -12,11 +12,11 @@
 #include "proto/wharf_job.h"
 #include "proto/wharf_ring.h"
 
-/* A job's user_data says what its item does, enum wharf_work_opcode: FAULT or HANG. */
+/* A job's user_data tells what its item does, as enum wharf_work_opcode: FAULT or HANG. */
 #define TEST_POISON_MARK ((uint64_t)0xfa17)
 #define TEST_POISON(opcode) (TEST_POISON_MARK << 48 | (uint64_t)(opcode) << 32)
 
-/* In place of daemon/gpu/gpu_faults.c. */
+/* Replaces daemon/gpu/gpu_faults.c. */
 #define TEST_POISON_TAKEN                                                                          \
     const bool wharf_gpu_has_faults = true;                                                        \
                                                                                                    \

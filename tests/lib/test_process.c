@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_process.c: stops processes, and reads /proc. */
 #include "tests/lib/test_process.h"
 
 #include <dirent.h>
@@ -8,7 +9,7 @@
 
 #include "tests/lib/test_wait.h"
 
-/* Whether a thread, /proc/PID/task/TID, stands still or is gone. */
+/* Whether the thread /proc/PID/task/TID is stopped or gone. */
 static int is_stopped(const char *folder, const char *tid)
 {
     char path[400], state = 'X';

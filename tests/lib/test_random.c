@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_random.c: the generator of test_random.h. */
 #include "tests/lib/test_random.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_random.h: numbers that look random and are the same in every run.
+ * test_random.h: pseudorandom numbers that are the same in every run.
  *
- * The generator is SplitMix64: the state is a counter and every output a mix of it, so that any
+ * The generator is SplitMix64: the state is a counter and each output a hash of it, so that any
  * seed, 0 included, gives a good sequence.
  */
 #ifndef WHARF_TESTS_TEST_RANDOM_H
@@ -23,13 +23,14 @@ static inline uint64_t test_random_next(struct test_random *random)
     return x ^ (x >> 31);
 }
 
-/* A number in 0 .. limit - 1; limit is not 0.  The bias, under limit / 2^64, does not matter. */
+/* A number in 0 .. limit - 1; limit must not be 0.  The bias, below limit / 2^64, does not
+ * matter. */
 static inline uint64_t test_random_below(struct test_random *random, uint64_t limit)
 {
     return test_random_next(random) % limit;
 }
 
-/* Whether an event of probability 1 / n happens. */
+/* True with probability 1 / n. */
 static inline int test_random_one_in(struct test_random *random, uint64_t n)
 {
     return test_random_below(random, n) == 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_rans.c: makes rANS streams, and decodes them by all forms. */
 #include "tests/lib/test_rans.h"
 #include "tests/lib/test_outcome.h"
 
@@ -24,7 +25,7 @@ static void *check_memory(void *memory)
     return memory;
 }
 
-/* Each symbol half as often as the one before, roughly, in random steps. */
+/* Draws a symbol; each is about half as frequent as the one before. */
 static uint32_t falling_symbol(struct test_random *random, uint32_t alphabet)
 {
     uint64_t bits = test_random_next(random);
@@ -47,7 +48,7 @@ static void fill_symbols(const struct test_rans_plan *plan, uint8_t *symbols, ui
     }
 }
 
-/* Leaves n slots to nobody, at the most frequent symbol's cost, which keeps one at least. */
+/* Leaves n slots unused, at the cost of the most frequent symbol, which keeps at least one. */
 static void free_slots(uint32_t *frequencies, uint32_t alphabet, uint32_t n)
 {
     uint32_t *most = frequencies;
@@ -58,7 +59,7 @@ static void free_slots(uint32_t *frequencies, uint32_t alphabet, uint32_t n)
     *most -= n < *most ? n : *most - 1;
 }
 
-/* Each distribution's own statistics; one that no symbol uses is of symbol 0. */
+/* Each distribution's statistics.  One that no symbol uses consists of symbol 0. */
 static uint32_t *make_frequencies(const struct test_rans_plan *plan, const uint8_t *symbols,
                                   const uint8_t *indexes, uint32_t n_free)
 {
@@ -190,7 +191,7 @@ void test_rans_free(struct test_rans *rans)
     *rans = (struct test_rans){0};
 }
 
-/* The marks of all splits but those; returns how many splits there are then. */
+/* The marks of all splits except those.  Returns their number. */
 static uint32_t marks_but(const struct wharf_rans_body *body, uint32_t first, uint32_t n,
                           struct wharf_rans_mark *marks)
 {

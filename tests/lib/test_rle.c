@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_rle.c: writes random groups of ORC's run lengths. */
 #include "tests/lib/test_rle.h"
 
 #include <string.h>
@@ -6,7 +7,7 @@
 #include "encoders/rle2/rle2_format.h"
 #include "encoders/wharf_codec.h"
 
-/* The largest group: 512 numbers of 64 bits, 31 patches, a header. */
+/* The largest group: 512 numbers of 64 bits, 31 patches and a header. */
 enum { GROUP_MAX_NBYTES = 4096 + 31 * 8 + 32 };
 
 struct writer {
@@ -31,7 +32,7 @@ static void put_noise(struct writer *writer, size_t nbytes)
     writer->next += nbytes;
 }
 
-/* A number of up to so many bits, small ones more often than large ones. */
+/* A number of up to nbits bits; small numbers are more frequent. */
 static uint64_t number(struct writer *writer, unsigned nbits)
 {
     unsigned n = (unsigned)below(writer, nbits + 1);
@@ -111,7 +112,7 @@ static void put_patched_base(struct writer *writer)
 {
     unsigned code = wharf_rle2_width_code((unsigned)below(writer, writer->nbits - 2));
     unsigned n = run_length(writer);
-    /* At most a third of the values: gaps are up to 2.  Rarely none, which is bad. */
+    /* At most a third of the values, since gaps are up to 2.  Rarely none, which is an error. */
     unsigned n_patches = 1 + (unsigned)below(writer, n < 90 ? n / 3 + 1 : 31);
     unsigned patch_code = (unsigned)below(writer, 12);
     unsigned gap_nbits = 1 + (unsigned)below(writer, 8);
@@ -126,7 +127,7 @@ static void put_patched_base(struct writer *writer)
     put_head(writer, WHARF_RLE2_PATCHED_BASE, code, n);
     put_byte(writer, (base_nbytes - 1) << 5 | patch_code);
     put_byte(writer, (gap_nbits - 1) << 5 | n_patches);
-    /* Not negative, and so small that sums are of the type. */
+    /* Not negative, and small enough that sums are within the type. */
     put_byte(writer, below(writer, 32));
     put_noise(writer, base_nbytes - 1);
     put_noise(writer, wharf_rle2_packed_nbytes(n, wharf_rle2_width(code)));
@@ -142,7 +143,7 @@ static void put_patched_base(struct writer *writer)
 
 static void put_delta(struct writer *writer)
 {
-    /* Long steps only where the type has room for their sum. */
+    /* Large steps only if the type has room for their sum. */
     int is_wide = writer->nbits > 16 || test_random_one_in(writer->random, 20);
     unsigned code =
         !is_wide || test_random_one_in(writer->random, 2) ? 0 : (unsigned)below(writer, 6);

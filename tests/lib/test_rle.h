@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_rle.h: streams of ORC's run lengths that no encoder would make: any groups in any order,
- * mostly good ones.
+ * test_rle.h: streams of ORC's run lengths that no encoder would write: any groups in any order,
+ * most of them good.
  */
 #ifndef WHARF_TESTS_TEST_RLE_H
 #define WHARF_TESTS_TEST_RLE_H
@@ -12,8 +12,8 @@
 #include "tests/lib/test_random.h"
 
 /*
- * Groups of a codec, one of rle1, rle2, byterle and boolrle, as many as fit `avail` bytes.  Numbers
- * have up to nbits bits, but for rare ones that have more.  Returns the stream's size.
+ * Writes groups of rle1, rle2, byterle or boolrle, as many as fit in `avail` bytes.  Numbers have
+ * up to nbits bits, rarely more.  Returns the stream's size.
  */
 size_t test_rle_stream(struct test_random *random, uint32_t codec, unsigned nbits, uint8_t *out,
                        size_t avail);

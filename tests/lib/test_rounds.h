@@ -2,9 +2,9 @@
 /*
  * test_rounds.h: how often a test repeats cases of the same kinds.
  *
- * The release build runs all n rounds.  Sanitizers multiply the time of a round by three to ten,
- * and what they find depends on the kind of a case, not on its number: builds with them run a
- * third.  So n / 3 rounds have to meet every kind.
+ * The release build runs all n rounds.  With sanitizers a round takes three to ten times as long,
+ * and what they find depends on the kind of a case, not on its number.  So builds with them run a
+ * third, and n / 3 rounds must include every kind.
  */
 #ifndef WHARF_TESTS_LIB_TEST_ROUNDS_H
 #define WHARF_TESTS_LIB_TEST_ROUNDS_H

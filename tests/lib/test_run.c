@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_run.c: checks and decodes jobs in the test daemon. */
 #include "tests/lib/test_run.h"
 
 #include <signal.h>
@@ -17,7 +18,7 @@ static int is_range(const struct test_session *session, uint16_t region, uint64_
            wharf_range_good(offset, nbytes, r->nbytes);
 }
 
-/* The first thing that is wrong with a job, or REASON_NONE. */
+/* The first error of a job's request, or WHARF_REASON_NONE. */
 static uint32_t judge(const struct test_session *session, const struct wharf_submission *s)
 {
     if (s->opcode != WHARF_OP_NOOP && s->opcode != WHARF_OP_DECODE && s->opcode != WHARF_OP_BATCH)

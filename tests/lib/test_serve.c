@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One life of the test daemon: connections and messages. */
+/* test_serve.c: one life of the test daemon: connections and messages. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -77,7 +77,7 @@ static void send_done(struct test_session *session, uint32_t id)
 
 /* ---- Hello --------------------------------------------------------------------------------- */
 
-/* Returns whether that was the answer. */
+/* Returns whether the misdeed was the answer. */
 static int misbehave_at_hello(struct test_session *session, uint32_t id)
 {
     static const uint8_t long_packet[WHARF_CONTROL_MAX_NBYTES + 1];
@@ -228,7 +228,7 @@ static void answer_unregister(struct test_session *session, uint32_t id, uint32_
     send_done(session, id);
 }
 
-/* Two pages: page 0 has the first sample of a family, page 7 the second one. */
+/* Sends one of two pages: page 0 has the first sample of a family, page 7 the second. */
 static void answer_stats(struct test_session *session, uint32_t id, uint64_t first)
 {
     Wharf__Label label = WHARF__LABEL__INIT, *labels[] = {&label};
@@ -320,8 +320,8 @@ static void accept_one(struct server *server)
     server->daemon->n_connections++;
 }
 
-/* Reads all that is there, but nothing behind what ends this life.  Returns whether the connection
- * goes on. */
+/* Reads everything that is there, but nothing after a message that ends this life.  Returns whether
+ * the connection continues. */
 static int listen_to(struct server *server, struct test_session *session)
 {
     struct wharf_control_receiver *receiver = &server->receiver;
@@ -346,8 +346,8 @@ static int listen_to(struct server *server, struct test_session *session)
     return r == -EAGAIN;
 }
 
-/* Whether the session has ended for good, before its first job is run: programs may look at the
- * output of jobs that were, in the arena that is emptied. */
+/* Whether the session has ended for good before its first job is run.  Programs may still read the
+ * outputs of finished jobs in the arena, which is emptied. */
 static int is_revoked(struct test_session *session)
 {
     const struct test_daemon *daemon = session->daemon;
@@ -365,7 +365,7 @@ static int is_revoked(struct test_session *session)
     return 1;
 }
 
-/* What happens to the socket with the first completion. */
+/* Misbehaves on the socket with the first completion. */
 static int misbehave_at_work(struct test_session *session)
 {
     if (test_daemon_does(session->daemon, TEST_MISDEED_WAKE_FLOOD))
@@ -376,7 +376,7 @@ static int misbehave_at_work(struct test_session *session)
         send_done(session, 99);
     if (test_daemon_does(session->daemon, TEST_MISDEED_FAREWELL)) {
         send_error(session, 0, ESHUTDOWN, "come again");
-        /* The client goes on with its arena. */
+        /* The client keeps its arena. */
         if (session->arena_fd >= 0)
             close(session->arena_fd);
         session->arena_fd = -1;
@@ -385,7 +385,7 @@ static int misbehave_at_work(struct test_session *session)
     return 1;
 }
 
-/* Returns whether there was anything to do. */
+/* Returns whether there was work. */
 static int work(struct server *server)
 {
     int was_busy = 0;
@@ -401,7 +401,7 @@ static int work(struct server *server)
     return was_busy;
 }
 
-/* Returns whether all may sleep. */
+/* Returns whether it may sleep. */
 static int arm(struct server *server)
 {
     for (unsigned i = 0; i < server->n; i++) {
@@ -432,7 +432,7 @@ static void look_at_sockets(struct server *server, int timeout_ms)
     fds[n] = (struct pollfd){.fd = server->listen_fd, .events = POLLIN};
     if (poll(fds, n + 1, timeout_ms) <= 0)
         return;
-    /* From behind: drop moves the last one. */
+    /* Backwards, since drop moves the last one. */
     for (unsigned i = n; i-- > 0;)
         if (fds[i].revents && !listen_to(server, server->sessions[i]))
             drop(server, i);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_service.c: starts a daemon as systemd does, and listens to its notifications. */
 #include "tests/lib/test_service.h"
 
 #include <fcntl.h>
@@ -112,13 +113,13 @@ static void set_environment(const struct test_service *service)
         setenv("WATCHDOG_PID", service->watchdog_pid, 1);
 }
 
-/* The descriptors that are handed over are 3 and 4. */
+/* The inherited sockets must be descriptors 3 and 4. */
 static void hand_over(const struct test_service *service)
 {
     int n = service->listen_fds[1] >= 0 ? 2 : 1;
     int copies[2];
 
-    /* Out of the way of each other first. */
+    /* Moves them out of each other's way first. */
     for (int i = 0; i < n; i++)
         copies[i] = fcntl(service->listen_fds[i], F_DUPFD, 16);
     for (int i = 0; i < n; i++)
@@ -141,7 +142,7 @@ void test_service_spawn(struct test_service *service)
     service->daemon.pid = pid;
 }
 
-/* ---- what it tells ------------------------------------------------------------------------- */
+/* ---- notifications ------------------------------------------------------------------------- */
 
 static uint64_t now_ms(void)
 {
@@ -151,7 +152,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Adds the next message, if one comes by then. */
+/* Adds the next message, if one arrives before end_ms. */
 static bool listen_until(struct test_service *service, uint64_t end_ms)
 {
     struct pollfd notify = {.fd = service->notify_fd, .events = POLLIN};

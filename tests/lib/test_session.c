@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory and rings of one session. */
+/* test_session.c: memory and rings of one session of the test daemon. */
 #include "tests/lib/test_session.h"
 #include "daemon/base/clock.h"
 
@@ -46,7 +46,7 @@ static void *map(int fd, uint64_t nbytes, int protection)
     return address;
 }
 
-/* One of the three, with what is wrong with it. */
+/* Makes one of the three segments, with its misdeed. */
 static int make_piece(const struct test_daemon *daemon, uint64_t nbytes,
                       enum test_misdeed is_unsealed, enum test_misdeed is_short)
 {
@@ -62,7 +62,7 @@ static int make_piece(const struct test_daemon *daemon, uint64_t nbytes,
     return make_memfd(nbytes, seals);
 }
 
-/* In place of the three. */
+/* Makes other descriptors in place of the three segments. */
 static void make_others(int *fds, int are_files)
 {
     int pipes[2];
@@ -84,7 +84,7 @@ void test_session_open(struct test_session *session, uint32_t n_entries, uint64_
     const struct test_daemon *daemon = session->daemon;
     size_t nbytes = wharf_ring_c_nbytes(n_entries, session->has_words);
     size_t d_nbytes = wharf_ring_d_nbytes(n_entries, session->has_marks);
-    /* What is wrong with the descriptors must not keep this side from having rings. */
+    /* Bad descriptors must not keep the daemon itself from having rings. */
     int c = make_memfd(nbytes, 0), d = make_memfd(d_nbytes, 0);
 
     session->n_entries = n_entries;
@@ -191,7 +191,7 @@ static void publish(struct test_session *session)
         wharf_control_wake(session->socket);
 }
 
-/* Words that no daemon may write, at the first completion. */
+/* Writes words that no daemon may write, at the first completion. */
 static void misbehave_in_ring(struct test_session *session, struct wharf_completion *completion)
 {
     struct wharf_completion again = *completion;
@@ -224,7 +224,7 @@ static void complete(struct test_session *session, struct wharf_completion *comp
     test_daemon_step(session->daemon);
 }
 
-/* Of the submission that was taken last; at no place, if it has none. */
+/* The words of the submission that was taken last; NULL without any. */
 static void take_words(const struct test_session *session, struct wharf_submission *submission,
                        struct wharf_submission_words *ret_words)
 {
@@ -235,7 +235,7 @@ static void take_words(const struct test_session *session, struct wharf_submissi
     submission->flags &= (uint16_t)~WHARF_SUBMISSION_DONE_WORD;
 }
 
-/* Of a job: its done word first, if it has one. */
+/* Completes a job: writes its done word first, if it has one. */
 static void complete_job(struct test_session *session, const struct wharf_submission_words *words,
                          struct wharf_completion *completion)
 {
@@ -289,7 +289,7 @@ static void cancel(struct test_session *session, const struct wharf_submission *
         complete(session, &done);
 }
 
-/* So many lives are to end here. */
+/* Dies if more lives must end here. */
 static void die_if_told(uint32_t *n_deaths)
 {
     if (__atomic_load_n(n_deaths, __ATOMIC_RELAXED) == 0)
@@ -298,7 +298,7 @@ static void die_if_told(uint32_t *n_deaths)
     raise(SIGKILL);
 }
 
-/* The daemon dies of what it looks at. */
+/* Dies if the submission is one that kills the daemon when it is read. */
 static void look_at(const struct test_session *session, const struct wharf_submission *submission)
 {
     uint32_t deadly = __atomic_load_n(&session->daemon->dies_at_look, __ATOMIC_RELAXED);
@@ -310,7 +310,7 @@ static void look_at(const struct test_session *session, const struct wharf_submi
         raise(SIGKILL);
 }
 
-/* Returns how many, or -EPROTO. */
+/* Returns the number of submissions taken, or -EPROTO. */
 static int take_some(struct test_session *session)
 {
     struct wharf_submission submission;
@@ -350,7 +350,7 @@ static void run_one(struct test_session *session)
     struct wharf_completion completion = {.user_data = submission.user_data};
     uint64_t start_ns = wharf_now_ns();
 
-    /* One at a time: there is no other mark. */
+    /* One at a time, since there is only one mark. */
     wharf_ring_mark_begun(&session->ring, 0, index);
     test_daemon_step(session->daemon);
     completion.queue_ns = start_ns - taken_ns;

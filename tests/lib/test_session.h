@@ -7,19 +7,19 @@
 
 #include "tests/lib/test_session_state.h"
 
-/* The descriptors of C, D and the arena, as PROTOCOL.md has them, or as the misdeed of the moment
- * wants them.  arena_fd is a brought one, or -1. */
+/* Makes the descriptors of C, D and the arena, as PROTOCOL.md says, or as the present misdeed
+ * needs.  arena_fd is the client's own arena, or -1. */
 void test_session_open(struct test_session *session, uint32_t n_entries, uint64_t arena_nbytes,
                        int arena_fd, int *ret_fds);
 
-/* Maps a memfd as a region.  Returns 0 or -errno. */
+/* Maps a memfd as a region.  0 or -errno. */
 int test_session_map(struct test_session *session, uint32_t region, int fd, uint64_t nbytes,
                      int is_read_only);
 
-/* Takes, runs and completes a little.  Returns 1 if there was anything to do, 0, or -EPROTO. */
+/* Takes, runs and completes some jobs.  Returns 1 if there were any, 0, or -EPROTO. */
 int test_session_work(struct test_session *session);
 
-/* Takes no more, and says so. */
+/* Stops taking jobs, and tells the client. */
 void test_session_drain(struct test_session *session);
 
 void test_session_close(struct test_session *session);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_session_state.h: what the test daemon keeps of one client.
+ * test_session_state.h: the test daemon's state of one client.
  */
 #ifndef WHARF_TESTS_TEST_SESSION_STATE_H
 #define WHARF_TESTS_TEST_SESSION_STATE_H
@@ -11,7 +11,7 @@
 enum { TEST_N_REGIONS = 1024 };
 
 struct test_region {
-    uint8_t *data; /* NULL: there is none; GPU memory is never looked at */
+    uint8_t *data; /* NULL: none; GPU memory is never accessed */
     uint64_t nbytes;
     int is_read_only;
 };
@@ -24,16 +24,16 @@ struct test_session {
     void *c;
     void *d;
     struct test_region regions[TEST_N_REGIONS];
-    struct wharf_submission *taken; /* of n_entries: not completed yet */
+    struct wharf_submission *taken; /* n_entries places, for jobs in flight */
     uint64_t *taken_ns;
     uint32_t *taken_index; /* in the ring */
     struct wharf_submission_words *taken_words;
     uint32_t n_taken;
-    int has_marks; /* agreed on */
-    int has_words; /* likewise */
+    int has_marks; /* negotiated */
+    int has_words; /* negotiated */
     uint64_t n_completed;
     int is_draining;
-    int arena_fd; /* of an arena made here: emptied when the client ends the session; or -1 */
+    int arena_fd; /* of an arena made here, which is emptied when the session ends; or -1 */
 };
 
 #endif

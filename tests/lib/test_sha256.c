@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_sha256.c: SHA-256, written from FIPS 180-4, whose sections the comments name. */
 #include "tests/lib/test_sha256.h"
 
 #include <stdint.h>
@@ -7,7 +8,7 @@
 
 enum { BLOCK_NBYTES = 64, LENGTH_NBYTES = 8 };
 
-/* FIPS 180-4, 4.2.2: the first 32 bits of the fractions of the first 64 primes' cube roots. */
+/* 4.2.2: the first 32 bits of the fractions of the cube roots of the first 64 primes. */
 static const uint32_t round_constants[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -60,7 +61,7 @@ static void add_block(uint32_t hash[8], const uint8_t *block)
 
 void test_sha256_hex(const void *data, size_t nbytes, char ret_hex[static 65])
 {
-    /* 5.3.3: the fractions of the first 8 primes' square roots. */
+    /* 5.3.3: the fractions of the square roots of the first 8 primes. */
     uint32_t hash[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     const uint8_t *in = data;
@@ -68,7 +69,7 @@ void test_sha256_hex(const void *data, size_t nbytes, char ret_hex[static 65])
     for (; rest >= BLOCK_NBYTES; rest -= BLOCK_NBYTES, in += BLOCK_NBYTES)
         add_block(hash, in);
 
-    /* 5.1.1: a one bit, zeros and the length in bits end the last block, or one more. */
+    /* 5.1.1: a one bit, zeros and the length in bits fill the last block, or one more. */
     uint8_t tail[2 * BLOCK_NBYTES] = {0};
     size_t tail_nbytes = rest + 1 + LENGTH_NBYTES <= BLOCK_NBYTES ? BLOCK_NBYTES : sizeof(tail);
     if (rest > 0)

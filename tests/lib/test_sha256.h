@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_sha256.h: SHA-256 (FIPS 180-4), for vectors that give their expected output by hash.
+ * test_sha256.h: SHA-256 (FIPS 180-4), for vectors that name their expected output by its hash.
  */
 #ifndef WHARF_TESTS_TEST_SHA256_H
 #define WHARF_TESTS_TEST_SHA256_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_slow.c: makes the daemon wait in a client's memory. */
 #include "tests/lib/test_slow.h"
 
 #include <signal.h>
@@ -6,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static _Atomic(uint8_t *) slow; /* the daemon's own mapping */
+static _Atomic(uint8_t *) slow; /* in the daemon's own mapping */
 static _Atomic size_t slow_nbytes;
 static _Atomic uint32_t n_reached, is_released;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_small.c: submits small jobs, and checks their outputs. */
 #include "tests/lib/test_small.h"
 
 #include <stdio.h>
@@ -21,8 +22,7 @@ static size_t offset_of(uint64_t user_data)
     return (user_data & 0xff) * TEST_SMALL_STEP;
 }
 
-/* The source of all of them is written once: an encoder that wrote it again would disturb those
- * that read it. */
+/* Writes the source once for all jobs: writing it again would disturb those that read it. */
 static void submit(struct test_core_client *client, uint16_t region, uint64_t offset,
                    uint64_t user_data)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_storm.c: keeps many jobs in flight, and checks each (test_storm.h). */
 #include "tests/lib/test_storm.h"
 #include "daemon/base/clock.h"
 
@@ -83,7 +84,7 @@ void test_chunks_deinit(struct test_chunks *chunks)
 
 enum { MAX_BATCH = 4, REAP = 64 };
 
-/* A job's memory, used over and over. */
+/* A job's memory, which is reused. */
 struct slot {
     uint8_t *in[MAX_BATCH];
     uint8_t *out[MAX_BATCH];
@@ -115,7 +116,7 @@ __attribute__((format(printf, 3, 4))) static int fail(struct run *run, int numbe
     return -1;
 }
 
-/* Outputs one after the other, at all alignments. */
+/* The distance of outputs, which gives them all alignments. */
 static size_t out_stride(const struct test_storm *storm)
 {
     return storm->chunks->max_out_avail + 13;
@@ -126,7 +127,7 @@ size_t test_storm_out_nbytes(const struct test_storm *storm)
     return storm->n_in_flight * MAX_BATCH * out_stride(storm);
 }
 
-/* Sources likewise, at others. */
+/* The distance of sources, which gives them other alignments. */
 static size_t in_stride(const struct test_storm *storm)
 {
     return storm->chunks->max_packed_nbytes + 7;
@@ -142,7 +143,7 @@ static int is_in_arena(const struct test_storm *storm, unsigned slot, size_t k)
     return !storm->out_memory || (slot + k) % 2 == 0;
 }
 
-/* So there are all four kinds of jobs where outputs have memory of their own too. */
+/* So all four kinds of jobs occur even if outputs have memory of their own. */
 static int has_source_in_arena(const struct test_storm *storm, unsigned slot, size_t k)
 {
     return !storm->in_memory || (slot + k) / 2 % 2 == 0;
@@ -181,7 +182,7 @@ static int is_within(const uint8_t *at, const uint8_t *memory, size_t nbytes)
     return memory && at >= memory && at < memory + nbytes;
 }
 
-/* Whether it is in memory that the storm was given. */
+/* Whether it is in memory that the caller has given. */
 static int is_given(const struct test_storm *storm, const uint8_t *at)
 {
     return is_within(at, storm->out_memory, test_storm_out_nbytes(storm)) ||
@@ -204,7 +205,7 @@ static void put_memory(const struct test_storm *storm, uint8_t *to, const void *
         memcpy(to, from, nbytes);
 }
 
-/* Whether the output is what it should be. */
+/* Whether an output is correct. */
 static int is_right(const struct test_storm *storm, const uint8_t *out, const uint8_t *plain,
                     size_t nbytes)
 {
@@ -248,7 +249,7 @@ static void give_memory_back(struct run *run)
 
 /* ---- submitting ---------------------------------------------------------------------------- */
 
-/* Another chunk than the last one in the same memory, most times. */
+/* Mostly loads another chunk than the last one in the same memory. */
 static void load_chunk(struct run *run, struct slot *slot, unsigned k, uint32_t codec)
 {
     const struct test_chunks *chunks = run->storm->chunks;
@@ -327,7 +328,7 @@ static int submit_one(struct run *run)
     return r < 0 ? r : 0;
 }
 
-/* A random number of them, as far as there is room. */
+/* Submits a random number of jobs, as far as there is room. */
 static int submit_some(struct run *run)
 {
     uint64_t n = 1 + test_random_below(&run->random, run->storm->n_in_flight);
@@ -351,7 +352,7 @@ static int check_chunk(struct run *run, const struct slot *slot, unsigned k, uin
     const struct test_chunk *chunk = slot->chunks[k];
     const struct wharf_outcome *expected = &chunk->outcome;
 
-    /* Of a cancelled batch some chunks are done. */
+    /* Some chunks of a cancelled batch may be done. */
     if (slot->is_cancelled && result == WHARF_CANCELLED)
         return 0;
     if (result != expected->result || reason != expected->reason ||
@@ -378,7 +379,7 @@ static int check_batch(struct run *run, const struct slot *slot,
                     wharf_result_name(completion->result), wharf_reason_name(completion->reason));
     for (unsigned k = 0; k < slot->n_chunks; k++) {
         const struct wharf_chunk_result *result = &slot->results[k];
-        /* Cancelled behind a bad one, whose result the batch has. */
+        /* Cancelled after a bad one, whose result the batch has. */
         int is_left_out = slot->is_cancelled && result->result == WHARF_CANCELLED;
         if (!is_left_out &&
             check_chunk(run, slot, k, result->result, result->reason, result->bit_offset,

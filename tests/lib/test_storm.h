@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_storm.h: many jobs in flight on one handle, each looked at when it comes back.
+ * test_storm.h: many jobs in flight on one handle, each checked when it completes.
  *
- * Every job must come back exactly once, with the outcome and the bytes that the CPU decoder gives
- * for it.  As soon as it is back its memory is scribbled over and used for another one, so that
- * whoever reads or writes it later than that is found out.  Good for handles of any kind, and for
- * daemons that die meanwhile.
+ * Every job must complete exactly once, with the outcome and output of the CPU decoder.  As soon as
+ * it has completed, its memory is overwritten and used for another job, so that later accesses are
+ * found out.  Works with handles of any kind, and with daemons that die meanwhile.
  */
 #ifndef WHARF_TESTS_TEST_STORM_H
 #define WHARF_TESTS_TEST_STORM_H
@@ -15,7 +14,7 @@
 
 #include "clientlib/wharf.h"
 
-/* A chunk with what must become of it in a destination of out_avail bytes. */
+/* A chunk, with the expected outcome in a destination of out_avail bytes. */
 struct test_chunk {
     uint32_t codec;
     uint8_t *packed;
@@ -33,8 +32,8 @@ struct test_chunks {
 };
 
 /*
- * test_chunks_init: n chunks of all codecs and of 0 to max_nbytes, of which about one in bad_one_in
- * is damaged (0: none).  Ends the program when there is no memory.
+ * test_chunks_init: makes n chunks of all codecs, of 0 to max_nbytes, of which about one in
+ * bad_one_in is damaged (0: none).  Ends the program if out of memory.
  */
 void test_chunks_init(struct test_chunks *chunks, uint64_t seed, size_t n, size_t max_nbytes,
                       unsigned bad_one_in);
@@ -42,7 +41,7 @@ void test_chunks_deinit(struct test_chunks *chunks);
 
 enum test_storm_way {
     TEST_STORM_WAIT, /* wharf_wait for some */
-    TEST_STORM_POLL, /* wharf_poll all the time */
+    TEST_STORM_POLL, /* wharf_poll in a loop */
     TEST_STORM_FD,   /* sleep on wharf_fd, then wharf_poll */
 };
 
@@ -51,17 +50,17 @@ struct test_storm {
     const struct test_chunks *chunks;
     enum test_storm_way way;
     uint64_t seed;
-    uint64_t n_jobs;        /* in all */
-    unsigned n_in_flight;   /* at a time, as far as possible */
-    unsigned batch_one_in;  /* of so many submissions one is a batch; 0: none */
-    unsigned cancel_one_in; /* likewise, of jobs that are cancelled after they were submitted */
-    unsigned limit_s;       /* fails when no job ends for longer */
+    uint64_t n_jobs;        /* in total */
+    unsigned n_in_flight;   /* at a time, if possible */
+    unsigned batch_one_in;  /* one in so many submissions is a batch; 0: none */
+    unsigned cancel_one_in; /* one in so many jobs is cancelled after it was submitted; 0: none */
+    unsigned limit_s;       /* fails if no job completes for longer */
     void (*tick)(const struct test_storm *storm); /* called now and then; may be NULL */
     void *tick_data;
 
-    /* Registered memory of test_storm_out_nbytes, where every second output goes, and of
-     * test_storm_in_nbytes, where every second pair of sources is; NULL: none.  They may be such as
-     * only these can reach: the GPU's.  NULL: memset and memcpy. */
+    /* Registered memory, or NULL: out_memory, of test_storm_out_nbytes, holds every second output,
+     * and in_memory, of test_storm_in_nbytes, every second pair of sources.  If only the GPU can
+     * access it, set the functions below; NULL: memset and memcpy. */
     uint8_t *out_memory;
     uint8_t *in_memory;
     void (*set_memory)(uint8_t *to, int byte, size_t nbytes);
@@ -72,12 +71,12 @@ struct test_storm {
     uint64_t n_submitted;
     uint64_t n_done;
     uint64_t n_cancelled;
-    uint64_t n_bad; /* as they should be */
+    uint64_t n_bad; /* damaged ones, with the expected result */
     uint64_t last_done_ns;
     uint64_t longest_gap_ns; /* between two completions */
-    int error_number;        /* of the call that failed, or 0 */
+    int error_number;        /* of a failed call, or 0 */
     char error[256];
-    void *in_flight; /* after a failure, jobs may still write here: free it after wharf_close */
+    void *in_flight; /* jobs may write here after a failure: free it after wharf_close */
 };
 
 size_t test_storm_out_nbytes(const struct test_storm *storm);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_stream.c: feeds a decoder of encoders/stream.h in pieces. */
 #include "tests/lib/test_stream.h"
 
 #include <stdio.h>

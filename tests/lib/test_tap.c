@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_tap.c: prints reports in the Test Anything Protocol. */
 #include "tests/lib/test_tap.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_vector.c: reads test vectors and their expectations. */
 #include "tests/lib/test_vector.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include "encoders/codec.h"
 #include "tests/lib/test_file.h"
 
-/* Where a bad stream's expectation does not say: enough for whatever comes before the error. */
+/* If a bad stream's expectation gives no capacity: enough for what precedes the error. */
 enum { DEFAULT_OUT_AVAIL = 2 << 20 };
 
 static const char suffix[] = ".expect";
@@ -33,7 +34,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= strlen(end) && strcmp(text + n - strlen(end), end) == 0;
 }
 
-/* The value whose name is `name`, by trying all; the enumerations have gaps but end before 256. */
+/* Finds the value with this name by trying all.  The enumerations have gaps, but end below 256. */
 static uint32_t find_name(const char *(*name_of)(uint32_t), const char *name, const char *path)
 {
     for (uint32_t value = 0; value < 256; value++)
@@ -52,7 +53,7 @@ static uint64_t parse_number(const char *text, int base, const char *path)
     return number;
 }
 
-/* `name` or `name|name`. */
+/* Parses `name` or `name|name`. */
 static void parse_reasons(struct test_vector *vector, char *text)
 {
     char *rest = text;
@@ -107,7 +108,7 @@ static struct test_vector *add_vector(struct test_vector_list *list, char *path)
     list->vectors =
         check_memory(realloc(list->vectors, (list->n_vectors + 1) * sizeof(*list->vectors)));
     struct test_vector *vector = &list->vectors[list->n_vectors++];
-    /* A value that no vector has, to notice one without a result. */
+    /* A result that no vector has, to notice vectors without one. */
     *vector = (struct test_vector){.path = path, .result = UINT32_MAX, .out_avail = UINT64_MAX};
     return vector;
 }
@@ -174,7 +175,7 @@ void test_vector_list_read_table(struct test_vector_list *list, const char *tabl
     fclose(file);
 }
 
-/* Reads PATH.expect for a vector whose codec is the folder two levels up from it. */
+/* Reads PATH.expect for a vector.  Its codec is the folder two levels above. */
 static void read_expectation(struct test_vector_list *list, const char *path)
 {
     char line[4096], *key, *value;

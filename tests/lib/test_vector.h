@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_vector.h: compressed streams with what must become of them.
+ * test_vector.h: compressed streams with their expected outcomes.
  *
- * An expectation is lines of `key value`; tests/README.md explains the keys.  What is not given is
- * not looked at, except that every vector has a result.
+ * An expectation consists of lines `key value`; tests/README.md explains the keys.  What is missing
+ * is not checked, but every vector must have a result.
  *
  *     result bad_data
  *     reason deflate_block_type
  *     bit_offset 3
  *
- * The vectors in the tree have theirs beside them, in NAME.expect; a table holds many, each
- * beginning with a line `vector PATH` and a line `codec NAME`, and ends with `count N`.
+ * A vector in the tree has its expectation in NAME.expect beside it.  A table holds many
+ * expectations.  Each begins with a line `vector PATH` and a line `codec NAME`; `count N` ends the
+ * table.
  */
 #ifndef WHARF_TESTS_TEST_VECTOR_H
 #define WHARF_TESTS_TEST_VECTOR_H
@@ -27,7 +28,7 @@ struct test_vector {
     uint32_t codec;
     uint32_t parameter;
     uint32_t result;
-    /* Any of these is right; none given: not looked at. */
+    /* Any of these is right; if there is none, the reason is not checked. */
     uint32_t reasons[TEST_VECTOR_MAX_REASONS];
     unsigned n_reasons;
     bool has_bit_offset, has_in_nbytes, has_out_nbytes, has_crc32;
@@ -35,7 +36,7 @@ struct test_vector {
     uint64_t in_nbytes;
     uint64_t out_nbytes;
     uint32_t crc32;
-    char sha256[65]; /* empty: not given */
+    char sha256[65]; /* empty: not checked */
     uint64_t out_avail;
 };
 
@@ -45,10 +46,10 @@ struct test_vector_list {
 };
 
 /*
- * Reads the vectors under `folder`, laid out as CODEC/{ok,bad}/NAME beside NAME.expect, or those
- * of a table, whose paths stand in `folder`.  Anything that is not as it should be (a file without
- * its expectation, an expectation without its file, an unknown key) ends the program with a
- * message: vectors that are silently left out would pass.
+ * Reads the vectors under `folder`, which is laid out as CODEC/{ok,bad}/NAME beside NAME.expect, or
+ * those of a table, whose paths are relative to `folder`.  Any inconsistency ends the program with
+ * a message (a file without expectation, an expectation without file, an unknown key): vectors that
+ * are silently left out would pass.
  */
 void test_vector_list_read_folder(struct test_vector_list *list, const char *folder);
 void test_vector_list_read_table(struct test_vector_list *list, const char *table,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_wait.h: waiting for what happens in another thread or process.
+ * test_wait.h: waits for events in another thread or process.
  */
 #ifndef WHARF_TESTS_TEST_WAIT_H
 #define WHARF_TESTS_TEST_WAIT_H
@@ -9,14 +9,13 @@
 
 #include "daemon/base/clock.h"
 
-/* By the clock, and far above what takes long on a machine that does much else: it is there so that
- * a test that waits in vain ends. */
+/* Only ends tests that wait in vain, so it is far above what takes long on a loaded machine. */
 #define TEST_WAIT_LIMIT_NS (100 * (uint64_t)WHARF_NS_PER_S)
 
-/* What handles of tests have: a daemon of a test may be as late. */
+/* The patience of tests' handles: a test's daemon may be as late. */
 #define TEST_PATIENCE_MS 100000
 
-/* Looks at the condition every millisecond until it is true, or the limit has passed; whether it is
+/* Checks the condition every millisecond until it is true or the limit has passed.  Whether it is
  * true. */
 #define TEST_WAIT(condition)                                                                       \
     ({                                                                                             \

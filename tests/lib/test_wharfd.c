@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_wharfd.c: starts, observes and stops a daemon. */
 #include "tests/lib/test_wharfd.h"
 
 #include <dirent.h>
@@ -48,8 +49,9 @@ static void program_path(char path[PATH_MAX + 32])
 }
 
 /*
- * Jobs of hostile clients can name the same memory, and then decoders write there at the same time:
- * no fault of the daemon's, as long as it depends on nothing that is written there.
+ * Suppresses reports about clients' memory.  Jobs of hostile clients may name the same memory, so
+ * that decoders write there at the same time.  That is no fault, as long as the daemon depends on
+ * nothing that is written there.
  */
 static void tell_thread_sanitizer(const struct test_wharfd *daemon)
 {
@@ -75,7 +77,7 @@ _Noreturn void test_wharfd_become(const struct test_wharfd *daemon, int takes_pa
         _exit(127);
     dup2(log, 2);
     tell_thread_sanitizer(daemon);
-    /* A test that dies takes it along. */
+    /* Ends with the test. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     sigset_t none;
     sigemptyset(&none);
@@ -106,8 +108,7 @@ void test_wharfd_spawn(struct test_wharfd *daemon)
 
 void test_wharfd_restart(struct test_wharfd *daemon)
 {
-    /* The sockets of a daemon that was killed accept for a moment longer: only the new one's count.
-     */
+    /* The socket of a killed daemon still accepts for a moment: only the new one counts. */
     unlink(daemon->socket);
     test_wharfd_spawn(daemon);
     bool is_up = false, has_ended = false;
@@ -117,16 +118,16 @@ void test_wharfd_restart(struct test_wharfd *daemon)
         die(daemon, has_ended ? "the daemon has ended" : "the daemon does not serve");
 }
 
-/* A GPU that the processor plays may have to wait for that longer than a real one ever takes, and
- * hangs only where a test says so. */
+/* A GPU that is simulated on the CPU may be slower than a real one ever is.  It counts as hung only
+ * if a test says so. */
 static const char *hang_timeout(const char *engine, const char *more)
 {
     return strcmp(engine, "simt") == 0 && !strstr(more, "hang_timeout") ? "hang_timeout = 10min\n"
                                                                         : "";
 }
 
-/* What takes so long on a machine that does much else is late, and neither hung nor hostile: where
- * no test says otherwise daemons are as patient as handles of tests. */
+/* On a loaded machine, a late process is neither hung nor hostile.  If a test does not say
+ * otherwise, daemons are as patient as tests' handles. */
 static void write_patience(FILE *file, const char *config)
 {
     static const char *const settings[] = {"hello_timeout", "unread_timeout", "gate_timeout"};
@@ -154,8 +155,7 @@ void test_wharfd_prepare(struct test_wharfd *daemon, const char *config)
     if (test_environment_gpu())
         fprintf(file, "\n[gpu]\nengine = %s\npin_after = 0\nspare = 0\n%s", test_environment_gpu(),
                 hang_timeout(test_environment_gpu(), config));
-    /* Tests count descriptors, features and processes, so a GPU of this machine must not join in.
-     */
+    /* Tests count descriptors, features and processes, so a real GPU must not take part. */
     else if (!strstr(config, "engine ="))
         fputs("\n[gpu]\nengine = cpu\n", file);
     if (fclose(file) < 0)
@@ -271,7 +271,7 @@ static int is_called(int pid, const char *name)
     return is;
 }
 
-/* The kernel's list may lack some while one of them ends. */
+/* The kernel's list may be incomplete while a child ends. */
 static pid_t find_child(const struct test_wharfd *daemon, const char *name)
 {
     char path[64];

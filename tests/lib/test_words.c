@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_words.c: waits for jobs by their done words (test_words.h). */
 #include "tests/lib/test_words.h"
 
 #include <pthread.h>
@@ -14,17 +15,17 @@
 
 enum { MAX_BATCH = 3, REAP = 32 };
 
-/* Bytes that the stream leaves in memory that is its own. */
+/* The byte that the stream writes over memory that is its own. */
 #define TAKEN 0x5e
 
 enum state {
     IDLE,
-    HELD,    /* it waits for the stream, which makes its source first */
+    HELD,    /* waits for the stream, which makes its source first */
     WAITING, /* the stream waits for its word */
     TAKEN_OVER,
 };
 
-/* A job's memory, used over and over. */
+/* A job's memory, which is reused. */
 struct slot {
     uint32_t state; /* enum state */
     uint8_t *in[MAX_BATCH];
@@ -38,15 +39,15 @@ struct slot {
     uint32_t serial;
     struct wharf_done *done;
     uint64_t *start;
-    struct wharf_completion said; /* by the word */
+    struct wharf_completion said; /* by the done word */
 };
 
 struct run {
     struct test_words *words;
     struct test_random random;
     struct slot *slots;
-    uint64_t *starts; /* NULL: none */
-    uint32_t stops;   /* the streams */
+    uint64_t *starts; /* or NULL */
+    uint32_t stops;   /* ends the stream threads */
     uint32_t failed;  /* atomic */
     pthread_mutex_t error_lock;
 };
@@ -141,7 +142,7 @@ static void give_slot_back(const struct run *run, unsigned i)
 
 /* ---- the streams --------------------------------------------------------------------------- */
 
-/* Whether a chunk came out as the CPU's decoder says. */
+/* Whether a chunk has the outcome and output of the CPU decoder. */
 static int is_right(const struct slot *slot, unsigned k, uint32_t result, uint64_t out_nbytes)
 {
     const struct wharf_outcome *expected = &slot->chunks[k]->outcome;
@@ -169,7 +170,7 @@ static int batch_is_right(const struct slot *slot)
     return slot->said.result == WHARF_OK && slot->said.out_nbytes == sum;
 }
 
-/* The stream has come so far: the job may begin. */
+/* The stream has reached the job, which may begin. */
 static void let_begin(struct slot *slot)
 {
     for (unsigned k = 0; k < slot->n_chunks; k++)
@@ -178,7 +179,7 @@ static void let_begin(struct slot *slot)
     wharf_ring_store_start(slot->start, WHARF_START_VALUE(slot->serial));
 }
 
-/* The word is set: from now on the memory is the stream's. */
+/* The word is set: from now on the stream owns the memory. */
 static void take_over(struct run *run, struct slot *slot)
 {
     const struct test_words *words = run->words;
@@ -303,7 +304,8 @@ static int submit(struct run *run, unsigned i)
     return 0;
 }
 
-/* A completion: the stream has seen the word, and nobody was in its memory since. */
+/* A completion: the stream must have seen the word, and nobody may have touched the memory
+ * since. */
 static int settle(struct run *run, const struct wharf_completion *completion)
 {
     struct slot *slot = &run->slots[completion->user_data % run->words->n_in_flight];

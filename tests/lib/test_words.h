@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_words.h: jobs whose ends are waited for by their done words, by a stand-in for streams.
+ * test_words.h: waits for jobs by their done words, as CUDA streams do.
  *
- * A thread of its own plays the streams: it calls nothing, it only looks at the words of all jobs
- * in flight.  As soon as one is set it compares the output, and from then on the job's memory,
- * source and output, is its own: it writes over both.  Whoever reads or writes there later, as a
- * job does that is run once more, is found out: the completion that comes must be what the word
- * said, and the memory as the stream left it.  Good for daemons and workers that die meanwhile.
+ * A thread plays the streams: it calls nothing, and only polls the words of all jobs in flight.  As
+ * soon as one is set, it compares the output.  From then on it owns the job's memory, source and
+ * output, and overwrites both.  Later accesses, as by a job that is run once more, are found out:
+ * the completion must agree with the word, and the memory must be as the stream left it.  Works
+ * with daemons and workers that die meanwhile.
  */
 #ifndef WHARF_TESTS_TEST_WORDS_H
 #define WHARF_TESTS_TEST_WORDS_H
@@ -19,17 +19,17 @@ struct test_words {
     struct wharf *wharf;
     const struct test_chunks *chunks;
     uint64_t seed;
-    uint64_t n_jobs;        /* in all */
+    uint64_t n_jobs;        /* in total */
     unsigned n_in_flight;   /* at a time */
-    unsigned batch_one_in;  /* of so many jobs one is a batch; 0: none */
-    unsigned cancel_one_in; /* likewise, of jobs that are cancelled */
-    unsigned start_one_in;  /* likewise, of jobs that wait until the stream has made their source */
-    unsigned limit_s;       /* fails when no job ends for longer */
+    unsigned batch_one_in;  /* one in so many jobs is a batch; 0: none */
+    unsigned cancel_one_in; /* one in so many is cancelled; 0: none */
+    unsigned start_one_in;  /* one in so many waits until the stream has made its source */
+    unsigned limit_s;       /* fails if no job completes for longer */
     void (*tick)(const struct test_words *words); /* called now and then; may be NULL */
     void *tick_data;
 
-    /* Registered memory of test_words_nbytes, where sources and outputs of every second job are;
-     * NULL: none. */
+    /* Registered memory of test_words_nbytes, which holds sources and outputs of every second job;
+     * or NULL. */
     uint8_t *memory;
 
     /* Results. */

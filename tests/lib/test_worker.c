@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* test_worker.c: finds a daemon's GPU workers, and kills them. */
 #include "tests/lib/test_worker.h"
 
 #include <dirent.h>
@@ -28,7 +29,7 @@ const char *test_worker_program(void)
     return path;
 }
 
-/* Whether the process was started with this as the last one of its arguments. */
+/* Whether this is the last argument of the process. */
 static int ends_with(pid_t pid, const char *last)
 {
     char path[64], line[512];
@@ -42,7 +43,7 @@ static int ends_with(pid_t pid, const char *last)
     return n > n_last && line[n - n_last - 1] == 0 && memcmp(line + n - n_last, last, n_last) == 0;
 }
 
-/* Whether process `pid` is a worker, of this GPU (NULL: of any), and a child of that daemon. */
+/* Whether process `pid` is a worker for this GPU (NULL: any), and a child of that daemon. */
 static int is_worker(pid_t pid, pid_t daemon, const char *gpu)
 {
     char path[64], name[32] = "", state;
@@ -91,9 +92,9 @@ static int has_killed_all(const struct test_worker_killer *killer)
     return killer->most_kills && killer->n_kills == killer->most_kills;
 }
 
-/* Whether the victim may be killed.  When three in a row have ended before they were ready, the
- * daemon does without a GPU, and on a loaded machine each might be such a one: so it is one at
- * most. */
+/* Whether the victim may be killed now.  After three workers in a row that ended before they were
+ * ready, the daemon gives the GPU up; on a loaded machine each kill might hit one.  So at most one
+ * is killed before it is ready. */
 static int may_kill(struct test_worker_killer *killer)
 {
     int is_up = test_wharfd_metric(killer->wharfd, "wharf_gpu_up", killer->gpu) > 0;
@@ -120,7 +121,7 @@ void test_worker_kill(const struct test_storm *storm)
     killer->kill_at_ns = now_ns + test_random_below(&killer->random, killer->within_ns);
 }
 
-/* Whether that worker is one that its daemon has seen ready. */
+/* Whether the daemon has seen that worker ready. */
 static int is_ready(const struct test_worker_killer *killer, pid_t pid)
 {
     return pid && test_wharfd_metric(killer->wharfd, "wharf_gpu_up", killer->gpu) == 1 &&
