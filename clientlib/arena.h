@@ -30,8 +30,7 @@ int wharf_client_arena_make(struct wharf_client_arena *arena, struct wharf_clien
 int wharf_client_arena_adopt(struct wharf_client_arena *arena, struct wharf_client_regions *regions,
                              int fd, uint64_t nbytes);
 
-/* Also for a forked child, where a daemon's arena is not mapped.  Takes a struct without an arena.
- */
+/* Also in a forked child, where a daemon's arena is not mapped.  May be called without an arena. */
 void wharf_client_arena_deinit(struct wharf_client_arena *arena, int is_forked);
 
 /* Returns 0, -ENOBUFS or -ENOMEM. */

@@ -52,8 +52,7 @@ static int has_work(const struct wharf *wharf)
     return jobs->done.n || jobs->queued[1].n || jobs->queued[2].n || jobs->queued[3].n;
 }
 
-/* Makes the descriptor readable exactly if there is something for wharf_poll to do, now or later.
- */
+/* Makes the descriptor readable exactly if wharf_poll has something to do, now or later. */
 static void update_wakeup_fd(struct wharf *wharf)
 {
     const struct wharf_client_link *link = &wharf->link;

@@ -187,8 +187,7 @@ static int begin_file(struct wharf *wharf, uint32_t codec, const char *path, str
     return r;
 }
 
-/* Takes up what became of one.  Returns 1 when its file is done, or 0 when it was submitted again.
- */
+/* Handles a completion.  Returns 1 if its file is done, 0 if its job was submitted again. */
 static int end_file(struct wharf *wharf, const struct wharf_completion *c, int *all_good)
 {
     struct slot *slot = &slots[c->user_data];

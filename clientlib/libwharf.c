@@ -35,8 +35,7 @@ static const char *engine_name(uint32_t engine)
     return engine <= WHARF_ENGINE_SIMT ? wharf_engine_name(engine) : NULL;
 }
 
-/* Says that `name` is none of the names that count from 0 to NULL.  `what` is "codec" or "engine".
- */
+/* Reports that no number's name is `name`.  `what` is "codec" or "engine". */
 static int say_unknown(const char *name, const char *what, const char *(*name_of)(uint32_t))
 {
     char shown[SHOWN_NBYTES], known[256] = "";

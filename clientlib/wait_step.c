@@ -22,8 +22,7 @@ static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
 #define MOST_MISSES 4
 #define N_RESTS 64
 
-/* Whether to look for a while.  What never pays takes a processor from the one who does the work.
- */
+/* Whether to poll for a while.  Polling in vain takes a processor from those who do the work. */
 static int may_spin(struct wharf *wharf)
 {
     if (wharf->spin_ns == 0)

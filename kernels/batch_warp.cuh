@@ -16,8 +16,7 @@ namespace wharf
 
 static_assert(WHARF_DEVICE_CHUNK_MAX_NBYTES == MAX_CHUNK_NBYTES);
 
-/* In global memory, zero before a batch and, but for n_rest, when its last warp has left, after it.
- */
+/* In global memory.  Zero before a batch, and, except for n_rest, after its last warp has left. */
 struct batch_control {
     uint32_t n_taken; /* chunks taken beyond each warp's first */
     uint32_t n_left;  /* warps that found nothing more */

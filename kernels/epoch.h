@@ -70,8 +70,7 @@ struct wharf_epoch_config {
  */
 #define WHARF_EPOCH_MOST_OUT 64u
 
-/* The longest idle_us and stay_us: kernels count nanoseconds in 32 bits, and differences of them.
- */
+/* The longest idle_us and stay_us: kernels count nanoseconds, and differences, in 32 bits. */
 #define WHARF_EPOCH_MAX_US 1000000u
 
 static inline int wharf_epoch_config_good(const struct wharf_epoch_config *config)

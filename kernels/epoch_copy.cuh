@@ -33,8 +33,7 @@ struct from_device {
     }
 };
 
-/* collective.  The bytes before the destination's first boundary of 16 bytes and behind its last.
- */
+/* collective.  Copies the bytes before the first and after the last 16-byte boundary. */
 template <typename From>
 WHARF_DEVICE void copy_edges(uint8_t *to, const uint8_t *from, uint32_t head, uint32_t tail,
                              uint32_t nbytes)

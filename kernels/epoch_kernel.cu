@@ -247,8 +247,7 @@ static int make_memory(wharf_epoch *epoch)
     return 0;
 }
 
-/* Streams and events are made before the first kernel: afterwards some of this would wait for it.
- */
+/* Streams and events are made before the first kernel, for which they might wait later. */
 static int make_streams(wharf_epoch *epoch)
 {
     wharf_cuda_partition *partition =

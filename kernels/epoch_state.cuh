@@ -96,8 +96,7 @@ struct epoch_params {
     uint32_t most_out; /* warps that store to host memory at a time; 0: no limit */
 };
 
-/* The kernel for many items leaves for the other one when there have been few items for this long.
- */
+/* The kernel for many items leaves after few items for this long, and the other one starts. */
 constexpr uint32_t FEW_FOR_NS = 2000000;
 
 /* On the host: whether the next kernel is the one for few items.  Follows the last kernel's word,

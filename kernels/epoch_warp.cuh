@@ -139,8 +139,7 @@ WHARF_DEVICE verdict settle_item(const wharf_work_item &item, const uint8_t *out
 
 /* ---- stored items: slices -------------------------------------------------------------------- */
 
-/* Increments of a slot's n_ended: for an ended slice; and in addition for one that was not copied.
- */
+/* Increments of a slot's n_ended: for an ended slice, and for one that was not copied. */
 constexpr uint32_t ENDED_SLICE = 0x00000001;
 constexpr uint32_t STOPPED_SLICE = 0x00010001;
 

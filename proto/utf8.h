@@ -3,8 +3,7 @@
 #ifndef WHARF_UTF8_H
 #define WHARF_UTF8_H
 
-/* How many bytes the UTF-8 character at `text` has, which ends with a zero; 0 if none begins there.
- */
+/* The number of bytes of the character at `text`, zero-terminated UTF-8; 0 if it is malformed. */
 int wharf_utf8_nbytes(const unsigned char *text);
 
 #endif

@@ -67,8 +67,7 @@ __attribute__((format(printf, 2, 3))) void wharf_cli_finding_mend(struct wharf_c
 __attribute__((format(printf, 2, 3))) void wharf_cli_finding_cost(struct wharf_cli_finding *finding,
                                                                   const char *format, ...);
 
-/* The cost and the command of an earlier check that was found missing, for one that is so with it.
- */
+/* For a problem with the cause of an earlier check: takes over its cost and command. */
 void wharf_cli_finding_follow(const struct wharf_cli_doctor *doctor,
                               struct wharf_cli_finding *finding, const char *check);
 

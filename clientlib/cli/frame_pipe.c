@@ -306,8 +306,7 @@ static bool has_room(const struct slot *slot, const struct wharf_frame_piece *pi
            slot->out_nbytes + most_out_nbytes(piece) <= SLOT_OUT_NBYTES;
 }
 
-/* Decodes a block that reaches back at once: those before it are done, later ones need its output.
- */
+/* Decodes a block that refers to earlier output at once: earlier blocks are done. */
 static void decode_linked(struct frame_pipe *pipe, struct slot *slot, struct piece *block)
 {
     size_t history_nbytes = pipe->history_nbytes < WHARF_LZ4_HISTORY_NBYTES

@@ -9,8 +9,7 @@
 /* A decimal number from min to max, nothing around it.  *ret_value only on success. */
 bool wharf_cli_parse_number(const char *text, int64_t min, int64_t max, int64_t *ret_value);
 
-/* Seconds with up to nine decimal places, "0.25", from min_ns to max_ns.  *ret_ns only on success.
- */
+/* Seconds with up to nine decimals, "0.25", from min_ns to max_ns.  *ret_ns only on success. */
 bool wharf_cli_parse_seconds(const char *text, uint64_t min_ns, uint64_t max_ns, uint64_t *ret_ns);
 
 /* A size in bytes: decimal digits, then nothing, K, M, G or T (powers of 1024, also written KiB

@@ -52,8 +52,7 @@ static const struct option work_options[] = {
     {0},
 };
 
-/* What people who know gzip type: decompressing is what the command does, the input stays anyway.
- */
+/* Options of gzip: the command decompresses anyway, and keeps its input. */
 static const struct option decompress_options[] = {
     {"codec", required_argument, NULL, OPTION_CODEC},
     {"decompress", no_argument, NULL, 'd'},

@@ -372,8 +372,7 @@ static int compare_rows(const void *a, const void *b)
     return (rows[0]->place > rows[1]->place) - (rows[0]->place < rows[1]->place);
 }
 
-/* Fills rows[tenants->n], in the order in which the daemon lists them.  Returns how many they are.
- */
+/* Fills rows[tenants->n], in the daemon's order.  Returns the number of rows. */
 static size_t make_rows(const struct wharf_cli_metrics *metrics, const struct tenants *tenants,
                         const struct tenants *earlier, double seconds, struct row *rows)
 {
@@ -393,8 +392,7 @@ static size_t make_rows(const struct wharf_cli_metrics *metrics, const struct te
     return n;
 }
 
-/* How many of n tenants are shown beside the head, and beside a last line that tells of the others.
- */
+/* How many of n tenants fit, beside the head and a last line about the others. */
 static size_t n_shown(size_t n, double n_others, unsigned most_lines)
 {
     size_t room = most_lines > 2 ? most_lines - 2 : 0;

@@ -95,8 +95,7 @@ static inline bool wharf_connection_is_awaiting_room(const struct wharf_connecti
     return connection->is_over && !connection->reserved_text;
 }
 
-/* Adds a charged connection to the loop; holds it if it is over its tenant's quota.  0 or -errno.
- */
+/* Adds a charged connection; holds it if it exceeds its tenant's quota.  0 or -errno. */
 int wharf_connection_start(struct wharf_connection *connection);
 
 /* Sends the reason for its end, if there is one and the socket has room. */
@@ -200,8 +199,7 @@ void wharf_request_handle(struct wharf_connection *connection, const Wharf__Requ
 #define WHARF_FEATURE_START_WORDS ((uint64_t)1 << WHARF__FEATURE__FEATURE_START_WORDS)
 #define WHARF_FEATURE_COMPRESS ((uint64_t)1 << WHARF__FEATURE__FEATURE_COMPRESS)
 
-/* The error text for an error of wharf_segment_adopt; for a quota use wharf_tenant_charge's text.
- */
+/* The text for an error of wharf_segment_adopt; for quotas use wharf_tenant_charge's. */
 const char *wharf_memory_error_text(int r);
 
 /* Answers a request to remove something: r is 0, -ENOENT, -EBUSY or -ETIME (a blocked worker has

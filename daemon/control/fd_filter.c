@@ -203,8 +203,7 @@ static void on_timeout(struct wharf_timer *timer)
 {
     struct wharf_fd_filter *filter = WHARF_LIST_ENTRY(timer, struct wharf_fd_filter, timer);
 
-    /* The answer may have arrived while this thread had no processor; then the next turn takes it.
-     */
+    /* The answer may have come while this thread had no processor: the next turn takes it. */
     if (wharf_fd_filter_process_has_answered(filter->process)) {
         set_timer(filter);
         return;

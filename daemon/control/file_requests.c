@@ -305,8 +305,7 @@ static void close_file(struct wharf_file_process *process, uint32_t file)
 {
     struct wharf_file_request request = {.op = WHARF_FILE_CLOSE, .file = file};
 
-    /* If sending fails, the process has ended, which its pidfd will report; the number stays used.
-     */
+    /* If sending fails, the process has ended: its pidfd reports it.  The number stays used. */
     (void)wharf_control_send(process->source.fd, (const uint8_t *)&request, sizeof(request), NULL,
                              0, MSG_DONTWAIT);
 }

@@ -400,8 +400,7 @@ static void on_timeout(struct wharf_timer *timer)
     struct wharf_owners *owners = asker->owners;
     uint64_t now_ns = wharf_now_ns(), timeout_ns = owners->server->config.owners.lookup_timeout_ns;
 
-    /* The answer may have arrived while this thread had no processor; then the next turn takes it.
-     */
+    /* The answer may have come while this thread had no processor: the next turn takes it. */
     if (wharf_owner_process_has_answered(asker->process)) {
         set_timer(asker);
         return;

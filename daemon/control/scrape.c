@@ -248,8 +248,7 @@ static void answer(struct wharf_list *link, struct wharf_stats_text *text)
         scrape_free(scrape);
 }
 
-/* Sends the HTTP head at once, which shows that the daemon lives; the text follows when it is made.
- */
+/* Sends the HTTP head at once, which shows that the daemon lives.  The text follows later. */
 static void take_request(struct scrape *scrape)
 {
     struct wharf_loop *loop = scrape->scraper->server->loop;

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* At most, since no packet has 16384 bytes: a tag and a length; id, body and `next` of the reply.
- */
+/* The most, as packets are below 16384 bytes: tag and length; a reply's id, body and next. */
 enum { FIELD_NBYTES = 3, REPLY_NBYTES = 6 + FIELD_NBYTES + 11 };
 
 void wharf_stats_page_init(struct wharf_stats_page *page, uint32_t request)

@@ -74,8 +74,7 @@ uint64_t wharf_cpu_begin(struct wharf_cpu_worker *worker, struct wharf_tenant *t
                          bool is_brief);
 void wharf_cpu_end(struct wharf_cpu_worker *worker);
 
-/* ---- cpu_blocked.c: workers that are blocked in a client's memory; under the core lock ----------
- */
+/* ---- cpu_blocked.c: workers that block in a client's memory; under the core lock ------------ */
 
 /* `watch` of struct wharf_backend_ops. */
 uint64_t wharf_cpu_watch(struct wharf_backend *backend, uint64_t now_ns);

@@ -228,8 +228,7 @@ bool wharf_lease_next(struct wharf_lease *lease, uint64_t now_ns, struct wharf_p
     if (lease->queue.n == 0)
         wait_for_client(lease, now_ns);
     struct wharf_job *job = WHARF_LIST_FIRST(&lease->queue.jobs, struct wharf_job, link);
-    /* A long chunk starts under the core lock, where it is ensured that not all workers have one.
-     */
+    /* A long chunk starts under the core lock, which ensures that not all workers have one. */
     if (!job || job->submission.codec != lease->codec || job->estimate_ns > lease->most_ns)
         return false;
     wharf_list_remove(&job->link);

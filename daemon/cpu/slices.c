@@ -10,8 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Linux's struct sched_attr: its header and the C library's <sched.h> cannot be included together.
- */
+/* Linux's struct sched_attr: its header cannot be included together with <sched.h>. */
 struct scheduling {
     uint32_t size;
     uint32_t policy;

@@ -40,8 +40,7 @@ struct place {
     uint64_t nbytes;
 };
 
-/* Checks its use.  The CPU can access only host memory; jobs that decode on a GPU also GPU memory.
- */
+/* Checks its use: the CPU can access only host memory, GPU jobs also GPU memory. */
 enum use {
     READ_BY_CPU,
     WRITTEN_BY_CPU,

@@ -119,8 +119,7 @@ static bool take_entries(struct wharf_batch *batch, struct wharf_piece *piece,
         batch->max_chunk_nbytes = larger(batch->max_chunk_nbytes, entry->chunk.dst_nbytes);
         batch->has_device |= wharf_regions_need_gpu(entry->source, entry->destination);
         batch->has_file |= wharf_regions_have_file(entry->source, entry->destination);
-        /* One engine runs all chunks of a slice, so a batch cannot have both GPU memory and files.
-         */
+        /* One engine runs all chunks of a slice: GPU memory and files cannot be combined. */
         if (batch->has_device && batch->has_file) {
             refuse(piece, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_REGION, first + i);
             return false;

@@ -21,8 +21,7 @@ bool wharf_core_doorbell(struct wharf_core *core, struct wharf_session *session,
 /* Polls some rings and checks deadlines.  Returns whether the rings had submissions. */
 bool wharf_core_poll_rings(struct wharf_core *core);
 
-/* Calls a sleeping CPU thread, which counts as awake from now on.  Returns whether there was one.
- */
+/* Wakes a sleeping CPU thread, which now counts as awake.  Returns whether there was one. */
 bool wharf_core_call_worker(struct wharf_core *core);
 
 /* Called before each unlock: ensures that no ring is overlooked, and that no work waits while a

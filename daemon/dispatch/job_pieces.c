@@ -65,8 +65,7 @@ void wharf_core_unqueue(struct wharf_core *core, struct wharf_job *job)
     core->nothing_fits = false;
 }
 
-/* Makes the first background job of some queue in each pool normal, if it has waited long enough.
- */
+/* In each pool, makes a queue's first background job normal if it has waited long enough. */
 static void age_background(struct wharf_core *core, uint64_t now_ns)
 {
     for (unsigned i = 0; i < WHARF_N_POOLS; i++) {

@@ -18,8 +18,7 @@ int wharf_closer_thread_new(struct wharf_closer_thread **ret_closer);
 /* Ends the thread when it has closed all sockets.  NULL is allowed. */
 void wharf_closer_thread_free(struct wharf_closer_thread *closer);
 
-/* Takes ownership of a socket.  While 256 wait, because the thread cannot keep up, closes it here.
- */
+/* Takes ownership of a socket.  If 256 are waiting for the thread, closes it here. */
 void wharf_closer_thread_take(struct wharf_closer_thread *closer, int fd);
 
 #endif

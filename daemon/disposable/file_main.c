@@ -53,8 +53,7 @@ static void answer(const struct files *files, const struct wharf_file_answer *an
     } while (n < 0 && errno == EINTR);
 }
 
-/* Puts what is open into the file's place, unless its turn is over.  What was there is in *ret_old.
- */
+/* Puts an opened file in its place, unless its turn is over; *ret_old is the former one. */
 static bool put(struct files *files, uint32_t file, int fd, uint64_t *ret_old)
 {
     uint64_t *word = &files->open[wharf_file_place(file)];

@@ -23,8 +23,7 @@ static void close_file(FILE **file)
 
 /* ---- users --------------------------------------------------------------------------------- */
 
-/* The first line of a file for which `name` or, if that is NULL, `uid` fits; until the next call.
- */
+/* The first line for `name` or, if that is NULL, `uid`; valid until the next call. */
 static const struct passwd *find_line_of_passwd(const char *path, const char *name, uid_t uid)
 {
     WHARF_CLEANUP(close_file) FILE *file = fopen(path, "re");

@@ -124,8 +124,7 @@ static void pass_cancels_on(struct wharf_gpu_backend *backend)
     }
 }
 
-/* Pieces that cannot be withdrawn, or are already, are before those that can: how many are visited.
- */
+/* The most pieces to visit: those that cannot be withdrawn precede those that can. */
 #define MOST_RECALL_LOOKS 512
 
 /* Withdraws pieces after `longest`, because everything that needs an idle GPU waits for them.  The
@@ -148,8 +147,7 @@ static void recall_longest(struct wharf_gpu_backend *backend, uint64_t now_ns)
             return;
         if (piece->is_withdrawn || piece->has_device)
             continue;
-        /* Also if only some of its items were withdrawn: those may complete before the next visit.
-         */
+        /* Also if only some of its items were withdrawn: those may complete sooner. */
         piece->is_recalled = true;
         piece->is_withdrawn = withdraw(backend, piece);
         if (!piece->is_withdrawn)

@@ -87,8 +87,7 @@ static bool wants_gpu_alone(const struct wharf_gpu_backend *backend,
            (memory->session->engine == backend->engine || memory->session->n_device_regions > 0);
 }
 
-/* GPU memory belongs to one GPU; while that is unknown, the workers are asked one after the other.
- */
+/* GPU memory belongs to one GPU.  Until it is known, workers are asked one after the other. */
 static bool may_ask_for(const struct wharf_gpu_backend *backend,
                         const struct wharf_gpu_memory *memory)
 {

@@ -274,8 +274,7 @@ uint64_t wharf_gpu_worker_tend(struct wharf_gpu_backend *backend, uint64_t now_n
 /* Ends the worker for good, and waits for its end. */
 void wharf_gpu_worker_stop(struct wharf_gpu_backend *backend);
 
-/* ---- gpu_self_test.c ---------------------------------------------------------------------------
- */
+/* ---- gpu_self_test.c ------------------------------------------------------------------------ */
 
 /* A worker is ready: registers the samples.  0 or -errno. */
 int wharf_gpu_self_test_begin(struct wharf_gpu_backend *backend);
@@ -330,8 +329,7 @@ uint64_t wharf_gpu_answers_see_to_stalls(struct wharf_gpu_backend *backend, uint
  * must be places and a free gpu_piece.  warp_ns: estimate for all chunks.  Under the lock. */
 void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct wharf_piece *piece,
                             uint32_t n_items, uint64_t warp_ns, uint64_t now_ns);
-/* Whether there is a place for one more item, whose gpu_piece is reserved; skips occupied places.
- */
+/* Whether one more item fits, whose gpu_piece is reserved; skips occupied slots. */
 bool wharf_gpu_items_find_place(struct wharf_gpu_backend *backend);
 
 /* The number of consecutive free places for a new piece, at most `most`, and limited by the
@@ -352,8 +350,7 @@ uint16_t wharf_gpu_device_parameter(const struct wharf_gpu_backend *backend,
                                     const struct wharf_job *job);
 uint32_t wharf_gpu_next_attempt(struct wharf_gpu_backend *backend);
 
-/* Whether there is a free gpu_piece for one more chunk, besides those reserved for running pieces.
- */
+/* Whether a gpu_piece is free for one more chunk, apart from those reserved for pieces. */
 bool wharf_gpu_may_keep_one(const struct wharf_gpu_backend *backend);
 
 /* Publishes the new items of a queue to the worker; without the lock. */

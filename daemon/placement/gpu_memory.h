@@ -74,8 +74,7 @@ void wharf_gpu_memory_set(struct wharf_core *core, uint32_t gpu, struct wharf_gp
 /* Adds a GPU: puts all memory into its list. */
 void wharf_gpu_memory_add_gpu(struct wharf_core *core, uint32_t gpu);
 
-/* The state of all memory that a job names, on one GPU; and the best state on any GPU that is up.
- */
+/* The state of all memory of a job on one GPU; and the best on any GPU that is up. */
 enum wharf_gpu_memory_state wharf_gpu_memory_of_job(const struct wharf_job *job, uint32_t gpu);
 enum wharf_gpu_memory_state wharf_gpu_memory_anywhere(const struct wharf_core *core,
                                                       const struct wharf_job *job);

@@ -168,8 +168,7 @@ static struct wharf_gpu_memory *find_victim(const struct wharf_core *core, struc
     return unused ? unused : found;
 }
 
-/* Whether others have enough memory that may be evicted sooner or later, besides present victims.
- */
+/* Whether others, besides present victims, have enough memory that may be evicted. */
 static bool others_have(const struct wharf_core *core, const struct search *search, int64_t nbytes)
 {
     uint64_t kept =

@@ -22,8 +22,7 @@ struct filler {
     const struct wharf_code *litlen;
     const struct wharf_code *distance;
 
-    /* The litlen words of each width: first literals, then, except for the end of block, lengths.
-     */
+    /* The litlen words of each width: literals, then lengths, without the end of block. */
     unsigned n_literals[WIDTH + 1];
     unsigned n_lengths[WIDTH + 1];
 

@@ -59,8 +59,7 @@ enum wharf_line_scheme {
     WHARF_LINE_IS_PALETTE,
 };
 
-/* The most output that there can be: what offsets of 32 bits reach, with groups that do not shrink.
- */
+/* The most output: what 32-bit offsets reach, with groups that do not shrink. */
 #define WHARF_LINE_MAX_RAW_NBYTES (UINT64_C(1) << 35)
 
 #endif

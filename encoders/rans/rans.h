@@ -12,8 +12,7 @@
 #define WHARF_RANS_PARAMETER_BYTES 0
 #define WHARF_RANS_PARAMETER_U16 1
 
-/* A stream of less output is not worth waking anybody to help, which takes as long as 50 KiB of it.
- */
+/* With less output than this, waking helpers does not pay: it takes as long as 50 KiB. */
 #define WHARF_RANS_LEAST_SHARED_NBYTES (512u << 10)
 
 /* The CPU engine.  Takes up to 450 KiB of stack, for a model's tables. */

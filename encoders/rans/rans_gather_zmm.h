@@ -36,8 +36,7 @@ LANES_INLINE __m512i gather_8_wide(const void *table, __m256i at)
                                        table, 8);
 }
 
-/* Entries of two times 4 bytes from each of sixteen places: their first halves, and their second.
- */
+/* Entries of two times 4 bytes from sixteen places: their first and their second halves. */
 LANES_INLINE void gather_16_pairs(const void *table, __m512i at, __m512i *firsts, __m512i *seconds)
 {
     const __m512i even =

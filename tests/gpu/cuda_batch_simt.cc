@@ -188,8 +188,7 @@ void wharf_cuda_copy_free(void *d_copy)
     free(d_copy);
 }
 
-/* ---- kernels/chunk_sizes.h ---------------------------------------------------------------------
- */
+/* ---- kernels/chunk_sizes.h ------------------------------------------------------------------ */
 
 int wharf_cuda_load_sizes(void)
 {
@@ -210,8 +209,7 @@ int wharf_cuda_start_sizes(const struct wharf_device_arrays *arrays, uint64_t *d
     return 0;
 }
 
-/* ---- kernels/rans_pieces.h: the judge decodes all pieces ---------------------------------------
- */
+/* ---- kernels/rans_pieces.h: the verifier decodes all pieces --------------------------------- */
 
 constexpr unsigned RANS_WARPS = 8;
 

@@ -96,8 +96,7 @@ static size_t aligned(size_t nbytes)
     return (nbytes + ALIGN_NBYTES - 1) / ALIGN_NBYTES * ALIGN_NBYTES;
 }
 
-/* ---- one measurement --------------------------------------------------------------------------
- */
+/* ---- one measurement ------------------------------------------------------------------------ */
 
 struct measurement {
     size_t n_chunks;
@@ -307,8 +306,7 @@ static void measure_symbols(struct bench *bench, struct gpu_source *source, size
     gpu_symbols_free(symbols);
 }
 
-/* ---- the command line -------------------------------------------------------------------------
- */
+/* ---- the command line ----------------------------------------------------------------------- */
 
 static size_t number(const char *text, size_t most)
 {

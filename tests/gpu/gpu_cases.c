@@ -54,8 +54,7 @@ void *gpu_case_list_own(struct gpu_case_list *list, void *p)
     return p;
 }
 
-/* ---- vectors ----------------------------------------------------------------------------------
- */
+/* ---- vectors -------------------------------------------------------------------------------- */
 
 void gpu_cases_add_vectors(struct gpu_case_list *list, const struct test_vector_list *vectors,
                            uint32_t serial)
@@ -86,8 +85,7 @@ void gpu_cases_add_vectors(struct gpu_case_list *list, const struct test_vector_
     }
 }
 
-/* ---- good streams -----------------------------------------------------------------------------
- */
+/* ---- good streams --------------------------------------------------------------------------- */
 
 static const size_t stream_sizes[] = {0, 1, 31, 300, 4096, 20000, 65536};
 enum { N_STREAM_SIZES = sizeof(stream_sizes) / sizeof(stream_sizes[0]) };
@@ -219,8 +217,7 @@ void gpu_cases_add_streams(struct gpu_case_list *list, uint32_t codec)
         add_all_rans(list);
 }
 
-/* ---- what else may be asked of them -----------------------------------------------------------
- */
+/* ---- what else may be asked of them --------------------------------------------------------- */
 
 static uint8_t *copy_of(struct gpu_case_list *list, const struct gpu_case *c, size_t nbytes)
 {

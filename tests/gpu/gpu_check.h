@@ -33,8 +33,7 @@ struct gpu_check_options {
     bool own_memory;
     /* Runs the kernel that has all decoders instead of the codec's own. */
     bool any_codec;
-    /* WHARF_DEVICE_SERIAL, _REGISTERS, _BLOCK or _INDEXED: runs that kernel of the codec; or 0.
-     */
+    /* WHARF_DEVICE_SERIAL, _REGISTERS, _BLOCK or _INDEXED: the codec's kernel; or 0. */
     uint32_t serial;
     /* A folder for the inputs of jobs that fail, or NULL. */
     const char *save_folder;

@@ -96,8 +96,7 @@ void gpu_daemon_soak(uint32_t engine, const struct test_chunks *chunks, double s
  * socket for another tenant. */
 void gpu_daemon_faults(uint32_t engine);
 
-/* gpu_daemon_gpus.c: storms of n_jobs on GPUs 0 and 1, also with the worker of one of them killed.
- */
+/* gpu_daemon_gpus.c: storms of n_jobs on GPUs 0 and 1, also while one's worker is killed. */
 void gpu_daemon_check_gpus(uint32_t engine, const struct test_chunks *chunks, uint64_t n_jobs);
 
 /* gpu_daemon_models.c: registered models of rans, over the death of workers, with good streams and

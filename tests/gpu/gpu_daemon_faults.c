@@ -28,8 +28,7 @@ enum { N_JOBS = 48, N_ENTRIES = 64, CHUNK = 16384, SIMT_CHUNK = 500 };
 #define BACK_NS (1500 * (uint64_t)WHARF_NS_PER_MS)
 /* Where the CPU plays the GPU other tests run beside this one. */
 #define SIMT_NS (20 * (uint64_t)WHARF_NS_PER_S)
-/* A tenant whose jobs ended so many workers is banned, besides those of which several might have.
- */
+/* The most ended workers: the tenant's own, and those that several tenants may have ended. */
 #define MOST_ENDED 8
 
 struct scene {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_daemon_soak.c: clients of all kinds at the same time, for long, and what they leave behind.
- */
+/* gpu_daemon_soak.c: runs clients of all kinds together for long, and checks for leaks. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -306,8 +305,7 @@ static const struct {
     {talk_nonsense, true},
 };
 
-/* ---- all of them ------------------------------------------------------------------------------
- */
+/* ---- all of them ---------------------------------------------------------------------------- */
 
 static void start_client(struct soak *soak, unsigned number)
 {
@@ -393,8 +391,7 @@ static void run_clients(struct soak *soak, double seconds, unsigned n_kills)
         take_client(soak, i, false);
 }
 
-/* ---- what is left -----------------------------------------------------------------------------
- */
+/* ---- what is left --------------------------------------------------------------------------- */
 
 struct rest {
     double memory_nbytes, pinned_nbytes, connections, n_workers;

@@ -78,8 +78,7 @@ static size_t number(const char *text, size_t least, size_t most)
     return (size_t)value;
 }
 
-/* ---- another process on the same GPU ----------------------------------------------------------
- */
+/* ---- another process on the same GPU -------------------------------------------------------- */
 
 /* Starts this program again, as a process that has not used CUDA yet. */
 static pid_t start_self(const char *mode, FILE **ret_output)
@@ -196,8 +195,7 @@ static void tenant(struct gpu_epoch *e, const struct gpu_source *source)
     gpu_jobs_free(e, &jobs);
 }
 
-/* ---- the command line -------------------------------------------------------------------------
- */
+/* ---- the command line ----------------------------------------------------------------------- */
 
 struct options {
     const struct wharf_epoch_ops *ops;

@@ -18,8 +18,7 @@ static void print_latency(const struct gpu_epoch *e, const char *mode, const cha
     fflush(stdout);
 }
 
-/* ---- one item at a time -----------------------------------------------------------------------
- */
+/* ---- one item at a time --------------------------------------------------------------------- */
 
 /* Spins for the completion, as a core does while work is under way. */
 static struct wharf_work_completion round_trip(struct gpu_epoch *e,
@@ -136,8 +135,7 @@ void gpu_epoch_cancel(struct gpu_epoch *e, const struct gpu_source *source, size
     free(us);
 }
 
-/* ---- many at once -----------------------------------------------------------------------------
- */
+/* ---- many at once --------------------------------------------------------------------------- */
 
 static double cpu_s(void)
 {

@@ -27,8 +27,7 @@ struct gpu_source {
     atomic_size_t next;
 };
 
-/* The codec by its name, NAME or NAME:TYPE for one of values.  Ends the program if there is none.
- */
+/* Finds a codec by name, NAME or NAME:TYPE of values.  Ends the program if there is none. */
 void gpu_source_choose(struct gpu_source *source, const char *name);
 
 /*

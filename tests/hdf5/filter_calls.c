@@ -71,8 +71,7 @@ struct chunk {
     size_t n_values;
 };
 
-/* Takes the chunk's memory.  Its output, which the caller frees, or NULL with what the filter said.
- */
+/* Takes the chunk's memory.  Returns output for the caller to free, or NULL and the error. */
 static uint8_t *call(const H5Z_class2_t *filter, unsigned flags, struct chunk *chunk,
                      size_t *ret_nbytes)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that compress in this process, by the encoders that the command has and by libwharf's own.
- */
+/* Jobs that compress in this process, by the command's encoders and by libwharf's own. */
 #include <criterion/criterion.h>
 #include <errno.h>
 

@@ -189,8 +189,7 @@ static void set_entry(struct wharf_container_frame_header *node, size_t i, uint6
 
 Test(container_seek, lying_entries_are_noticed)
 {
-    /* Of the root: to itself (a loop), forward, before the header, off the alignment, to a chunk.
-     */
+    /* Links of the root: to itself, forward, before the header, unaligned, to a chunk. */
     EXPECT_LIE(1799, set_entry(lie_frame(&lie, ROOT), 1, 64 + 44 * 16, 0));
     EXPECT_LIE(1799, set_entry(lie_frame(&lie, ROOT), 1, 1 << 20, 0));
     EXPECT_LIE(1799, set_entry(lie_frame(&lie, ROOT), 1, (uint64_t)-1 << 40, 0));

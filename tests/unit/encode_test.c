@@ -100,8 +100,7 @@ static void check_round_trip(const struct variant *variant, struct wharf_encoder
     test_guard_free(&loose);
 }
 
-/* Sizes around 0, 1, a warp, a match and a page; each level with some kinds of more than a block.
- */
+/* Sizes around 0, 1, a warp, a match and a page; for each level some above a block. */
 static void check_sizes(const struct variant *variant)
 {
     static const size_t sizes[] = {0, 1, 2, 31, 32, 33, 258, 4095, 4096, 4097, 70000};

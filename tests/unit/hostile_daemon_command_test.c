@@ -32,8 +32,7 @@ static const char *program(void)
     return strcat(path, "/wharf");
 }
 
-/* Runs `wharf COMMAND --socket ...` in the daemon's folder, with `out` and `message`; its status.
- */
+/* Runs `wharf COMMAND --socket ...` in the daemon's folder.  Returns its status. */
 static int run(const struct test_daemon *daemon, const char *command)
 {
     char line[2 * PATH_MAX];

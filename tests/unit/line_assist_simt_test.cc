@@ -169,8 +169,7 @@ line_array open_at_guard(struct test_guard *guard, const uint8_t *stream, size_t
     return array;
 }
 
-/* Damaged streams: if the reference takes one, it is read so; if it refuses a line, that is told.
- */
+/* Damaged streams give what the reference gives: its output, or its bad line. */
 void expect_as_reference(uint32_t codec, const uint8_t *stream, size_t nbytes, size_t n,
                          unsigned order)
 {

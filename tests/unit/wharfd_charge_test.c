@@ -59,8 +59,7 @@ static void take_in(struct test_core_client *client)
 
 /* ---- interactive time ---------------------------------------------------------------------- */
 
-/* Once all tenants had the same interactive time, though one had four times the share of another.
- */
+/* Once, all tenants had equal interactive time, though one had four times the weight. */
 Test(wharfd_charge, interactive_time_is_by_weight)
 {
     static const char *const names[] = {"uid:1", "uid:2"};

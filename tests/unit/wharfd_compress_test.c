@@ -27,8 +27,7 @@ static struct wharf *open_embedded(void)
     return wharf;
 }
 
-/* ---- round latencies ---------------------------------------------------------------------------
- */
+/* ---- round trips ---------------------------------------------------------------------------- */
 
 Test(wharfd_compress, every_encoder_gives_back_what_it_took_through_a_daemon)
 {

@@ -215,8 +215,7 @@ Test(wharfd_descriptor, memfd_of_huge_pages)
 
 /* ---- the filter dies ------------------------------------------------------------------------- */
 
-/* Whose packet it had is closed, others notice nothing, and there is a new one when it is needed.
- */
+/* Only the packet's sender is closed; a new filter starts when it is needed. */
 static void kill_fd_filters(void)
 {
     struct test_random random = {8};

@@ -426,8 +426,7 @@ static void check_kills(uint32_t engine, uint64_t seed, const char *kernel)
     start(more);
     test_chunks_init(&chunks, seed, 60, 1000, 8);
     struct wharf *wharf = open_handle(engine, 64);
-    /* While a worker is started anew the CPU does many at once: a storm may see no worker at all.
-     */
+    /* While a worker restarts, the CPU does much: a storm may see no worker at all. */
     for (unsigned n = 0; n < (killer.n_kills < 3 ? 2000 : 20) && killer.n_kills < 6; n++) {
         struct test_storm storm = {
             .wharf = wharf,

@@ -52,8 +52,7 @@ static void wait_until_stopped(pid_t pid)
     cr_assert(WIFSTOPPED(status), "the client was answered in another way");
 }
 
-/* Of root as a tenant, of whom `root` is a connection: the innocent client's tenant sees no other.
- */
+/* A metric of root as a tenant, by its connection: other tenants see only their own. */
 static int root_has(struct test_client *root, const char *what)
 {
     return (int)test_client_metric(root, what, "", "uid:0");
@@ -241,8 +240,7 @@ static bool can_refuse(void)
     return r == 0;
 }
 
-/* What they left had to be closed, beyond their quota, and when there was much nobody was let in.
- */
+/* Once, abandoned sockets counted beyond quotas, and many of them locked clients out. */
 Test(wharfd_hang, clients_that_are_turned_away_can_leave_no_descriptors)
 {
     enum { N = 20 };

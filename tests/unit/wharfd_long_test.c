@@ -15,8 +15,7 @@
 
 #define MiB ((uint64_t)1 << 20)
 
-/* A chunk of so much takes 1.6 s and more: 31 ns a byte, on a machine that has nothing else to do.
- */
+/* A chunk of this size takes at least 1.6 s: 31 ns a byte, on an idle machine. */
 #define SLOW_NBYTES (50 * MiB)
 
 /* What others may have to wait for: slices and steps of decoders are below 3 ms.  Much more than

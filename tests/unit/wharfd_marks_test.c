@@ -229,8 +229,7 @@ Test(wharfd_marks, clients_that_did_not_ask_have_rings_without_them)
     test_wharfd_finish(&daemon);
 }
 
-/* The last index had the mark 0, which is none: a job that killed daemons was not counted against.
- */
+/* Once, the last index had the mark 0, none: a job that killed daemons did not count. */
 Test(wharfd_marks, indices_that_are_outstanding_together_have_marks_of_their_own)
 {
     static const uint32_t middles[] = {0, UINT32_MAX, (uint32_t)1 << 31, ((uint32_t)1 << 31) - 1};

@@ -149,8 +149,7 @@ Test(wharfd_model_maker, nobody_waits_for_more_than_one_of_each_other, .init = s
     }
 }
 
-/* Orders stayed, with what they hold, whose connections were gone; but for one that may be begun.
- */
+/* Once, orders of closed connections stayed, with all that they held. */
 Test(wharfd_model_maker, what_nobody_waits_for_is_not_made, .init = set_up, .fini = tear_down,
      .timeout = 600)
 {

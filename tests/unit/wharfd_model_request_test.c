@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to register models: what is refused, what is charged, and clients that mean harm or go.
- */
+/* Requests to register models: refusals, charges, and clients that misbehave or go away. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -360,8 +359,7 @@ static void go_while_models_wait(const char *io, const struct test_rans *rans)
     close(fd);
 }
 
-/* Who went while a model waited was not noticed before it was made, and all of that was for nobody.
- */
+/* Once, a model was made although its client had gone while it waited. */
 Test(wharfd_model_request, nothing_is_made_for_clients_that_are_gone, .timeout = 600)
 {
     static const struct test_rans_plan largest = {16, 2, 256, 20000, 12, 3000, 1};

@@ -220,8 +220,7 @@ Test(wharfd_owner_lookup, no_more_is_remembered_than_there_is_room_for)
     wharf_owner_cache_deinit(&cache);
 }
 
-/* ---- ranges of uids ----------------------------------------------------------------------------
- */
+/* ---- ranges of uids ------------------------------------------------------------------------- */
 
 Test(wharfd_owner_lookup, ranges_of_uids_are_read_strictly)
 {

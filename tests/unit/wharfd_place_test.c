@@ -255,8 +255,7 @@ Test(wharfd_place, nobody_waits_behind_what_another_tenant_leaves_to_the_gpu, .i
     cr_assert(core.fleet.gpus_left);
 }
 
-/* What is in a client's GPU memory is never the CPU's: it only says so where the GPU has no place.
- */
+/* Work in GPU memory never goes to the CPU: without a place on a GPU it is refused. */
 Test(wharfd_place, large_chunk_in_gpu_memory_has_a_place_or_is_refused, .init = set_up,
      .fini = tear_down)
 {

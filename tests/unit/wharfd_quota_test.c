@@ -32,8 +32,7 @@ Test(wharfd_quota, connections_have_a_quota)
     test_wharfd_finish(&wharfd);
 }
 
-/* Who may drain the daemon could not even ask for it when his connections, or jobs, were used up.
- */
+/* Once, a user at his limit of connections or jobs could not even ask for a drain. */
 Test(wharfd_quota, operators_have_some_small_connections_beyond_it)
 {
     enum { N_RESERVED = 4 };

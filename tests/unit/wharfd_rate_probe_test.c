@@ -93,8 +93,7 @@ Test(wharfd_rate_probe, few_chunks_at_a_time_are_placed_by_their_time)
     cr_assert_eq(had_ns[WHARF_POLICY_GPU] + had_ns[WHARF_POLICY_CPU], 0);
 }
 
-/* Also of a thousand: once they were always both engines', though these were in each other's way.
- */
+/* Also for a thousand: once, both engines had such batches and hindered each other. */
 Test(wharfd_rate_probe, best_policy_of_very_many_is_found)
 {
     static const uint32_t rates[] = {15000, 20000, 18000};

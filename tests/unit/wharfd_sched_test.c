@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose turn it is: deficit round robin, lanes, sessions; estimates; quotas; lists of processors.
- */
+/* The scheduler: deficit round robin, lanes, sessions; estimates, quotas, lists of processors. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -333,8 +333,7 @@ Test(wharfd_scrape, users_with_too_many_lose_the_oldest)
     test_wharfd_finish(&wharfd);
 }
 
-/* It is there while the daemon is, and the next daemon finds the path of one that was killed free.
- */
+/* The path exists while the daemon does, and the next one replaces a killed one's. */
 Test(wharfd_scrape, socket_goes_with_the_daemon)
 {
     char path[128];

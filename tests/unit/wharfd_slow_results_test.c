@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results of batches that were on a GPU and cannot be written to the client's memory for a while.
- */
+/* Results of GPU batches that cannot be written to the client's memory for a while. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <pthread.h>
@@ -119,8 +118,7 @@ Test(wharfd_slow_results, who_keeps_the_thread_of_the_gpu_waiting_has_the_cpu, .
     test_core_client_init(&slow, 1, "uid:1", 16, MiB);
     const struct wharf_submission s = put_small_batch(&slow);
     const struct wharf_chunk_result *results = (struct wharf_chunk_result *)(slow.arena + RESULTS);
-    /* The time that others have the processor does not count: on a busy one it takes more of them.
-     */
+    /* Time in which others have the processor does not count; under load it takes longer. */
     for (unsigned i = 0; i < 3 || (i < MOST_SLOW && !is_banned(&slow)); i++) {
         cr_assert_not(is_banned(&slow));
         run_slow(&slow, &s, 100000);

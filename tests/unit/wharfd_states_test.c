@@ -25,8 +25,7 @@
 #include "tests/lib/test_wharfd.h"
 
 enum { N_KINDS = 4, N_EACH = 3, N_CLIENTS = N_KINDS * N_EACH, N_THREADS = 3, PLAIN_NBYTES = 30000 };
-/* In a row: fewer than those at which a job that is in flight each time is given up as their cause.
- */
+/* In a row: fewer than make the daemon give up a job as the cause of the deaths. */
 enum { N_KILLS = 6, N_SERIES = 4 };
 #define MEMORY_NBYTES (1 << 16)
 

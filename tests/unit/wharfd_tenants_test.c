@@ -290,8 +290,7 @@ Test(wharfd_tenants, many_that_are_idle_are_looked_at_in_many_turns, .init = set
     cr_assert_eq(all.n, 0);
 }
 
-/* As the loop thread does it for each connection.  The latest stay, and what others counted does.
- */
+/* As the loop thread calls it for each connection.  Old entries and counts are kept. */
 Test(wharfd_tenants, a_hundred_thousand_are_seen_and_few_remembered, .init = set_up,
      .fini = tear_down)
 {

@@ -354,8 +354,7 @@ static void check_crowds(const char *config, const struct crowd *first_crowd,
 {
     double ratio = 0;
 
-    /* A test that hardly gets a processor sees only the beginning, before things have evened out.
-     */
+    /* Without a processor, a test sees only the start, before use has evened out. */
     for (unsigned i = 0; i < 20 && !is_within(ratio, range); i++) {
         struct flood first, second;
         start(config);
