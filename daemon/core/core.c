@@ -39,7 +39,7 @@ int wharf_core_init(struct wharf_core *core, const struct wharf_config *config,
     wharf_list_init(&core->leases);
     wharf_list_init(&core->events);
     wharf_list_init(&core->due);
-    wharf_list_init(&core->starts.sessions);
+    wharf_list_init(&core->starts.young);
     wharf_residency_init(&core->residency);
     wharf_retry_init(&core->retries);
     wharf_list_init(&core->suspended);

@@ -48,10 +48,12 @@ struct wharf_watching {
     uint64_t active_weight;    /* of tenants that have active sessions */
 };
 
-/* Jobs that wait for their start words: starts.h. */
+/* Tenants with jobs that wait for their start words: starts.h. */
 struct wharf_starts {
-    struct wharf_list sessions; /* that have such jobs, or had */
-    uint64_t newest_ns;         /* when the last one began to wait */
+    struct wharf_heap looks; /* all of them, by when their words are polled next */
+    struct wharf_list young; /* those for whom threads poll, the one with the newest job last */
+    uint64_t spun_ns;        /* time that threads polled for them since the last look */
+    uint64_t woken_ns;       /* the price of the loop thread's wake-up, unless it was paid */
 };
 
 /* Work for idle processors only: idle_work.h. */

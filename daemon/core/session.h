@@ -89,7 +89,7 @@ struct wharf_session_placing {
     struct wharf_list due; /* of those, jobs for which that may have changed, and all later ones */
     struct wharf_list due_link;  /* in the core's list of sessions that have such jobs */
     struct wharf_list held;      /* jobs that wait for their start words: starts.h */
-    struct wharf_list held_link; /* in the core's list of sessions that have, or had, such jobs */
+    struct wharf_list held_link; /* in its tenant's list of sessions that have such jobs */
     uint64_t whole_until_ns;     /* until then its chunks are not decoded in parts: place_parts.h */
 };
 

@@ -194,6 +194,9 @@ uint64_t wharf_tenant_debts_end_ns(const struct wharf_tenant *tenant,
     /* A new one could use at once what this one gets in a second. */
     if (tenant->interactive_at_ns)
         end_ns = later(end_ns, tenant->interactive_at_ns + WHARF_NS_PER_S);
+    /* Likewise for looks at its start words. */
+    if (tenant->starts.left_at_ns)
+        end_ns = later(end_ns, tenant->starts.left_at_ns + WHARF_NS_PER_S);
     if (tenant->n_gate_hangs)
         end_ns = later(end_ns, tenant->fd_filter_hang_ns + wharf_config_barred_ns(config));
     end_ns = later(end_ns, trust_end_ns(&tenant->gpu_trust, config->gpu_ban_ns));
@@ -288,6 +291,8 @@ static struct wharf_tenant *tenant_new(struct wharf_tenants *tenants, const char
     wharf_list_init(&tenant->refusals.link);
     wharf_list_init(&tenant->gpu_pins.link);
     wharf_list_init(&tenant->gpu_pins.pins);
+    wharf_list_init(&tenant->starts.sessions);
+    wharf_list_init(&tenant->starts.young);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_tenant_init(&tenant->sched[i]);
     wharf_estimates_init(&tenant->estimates, tenants->cpu_ns_per_kib);

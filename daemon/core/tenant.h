@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/base/config.h"
+#include "daemon/base/heap.h"
 #include "daemon/base/list.h"
 #include "daemon/core/estimate.h"
 #include "daemon/core/gpu_latency.h"
@@ -46,6 +47,16 @@ struct wharf_gpu_pins {
     uint64_t in_vain_ns;     /* the last failed search for room: its time, */
     uint64_t in_vain_nbytes; /* the bytes that were wanted, */
     bool is_in_vain_for_now; /* and whether it can succeed later */
+};
+
+/* The tenant's jobs that wait for their start words, and what polling these may cost: starts.h. */
+struct wharf_tenant_starts {
+    struct wharf_list sessions;  /* that have such jobs */
+    struct wharf_list young;     /* in the core's list of tenants for whom threads poll */
+    struct wharf_heap_node look; /* in the core's heap, while it has such sessions */
+    uint64_t newest_ns;          /* when the last such job began to wait */
+    int64_t left_ns;             /* time that polling may still take, as of left_at_ns */
+    uint64_t left_at_ns;
 };
 
 /* Log lines about refusals, written or due: refusals.h. */
@@ -84,6 +95,7 @@ struct wharf_tenant {
     uint32_t n_hung_files;     /* wharfd-io processes that its files hang */
     struct wharf_gpu_trust gpu_trust;
     struct wharf_gpu_pins gpu_pins;
+    struct wharf_tenant_starts starts;
     uint32_t n_gpu_leaving;     /* pieces of memory that GPUs have to release */
     uint32_t n_gpu_items;       /* items of its jobs on GPUs */
     uint64_t not_here_until_ns; /* until then no inline decode of its chunks (cpu_here.h) */

@@ -133,6 +133,22 @@ static bool may_look(const struct wharf_core *core, unsigned n_looks)
            (!core->fleet.gpus_looking || n_looks < N_QUICK_LOOKS);
 }
 
+/* Lets others have the lock before the next poll; returns whether they want the processor. */
+static bool look_again(struct wharf_core *core, struct looks *looks)
+{
+    bool is_for_words = !wharf_core_watches(core);
+    uint64_t since_ns = wharf_now_ns();
+
+    wharf_core_leave(core);
+    looks->n_vain++;
+    looks->n_unbroken++;
+    bool crowded = pause_briefly(looks);
+    wharf_core_enter(core);
+    if (is_for_words)
+        wharf_starts_spun(core, wharf_now_ns() - since_ns);
+    return crowded;
+}
+
 /* ---- the thread ---------------------------------------------------------------------------- */
 
 /* Sleeps until it is called.  The caller counts it as awake. */
@@ -252,11 +268,7 @@ void *wharf_cpu_worker_run(void *data)
             looks.n_vain = 0;
             worker->time.base_ns = 0;
         } else if (may_look(core, looks.n_vain) && !crowded) {
-            wharf_core_leave(core);
-            looks.n_vain++;
-            looks.n_unbroken++;
-            crowded = pause_briefly(&looks);
-            wharf_core_enter(core);
+            crowded = look_again(core, &looks);
         } else {
             if (worker->is_spare)
                 retire(worker);

@@ -173,6 +173,7 @@ uint64_t wharf_core_serve(struct wharf_core *core)
     char blocked[WHARF_CONFIG_NAME_NBYTES];
 
     wharf_core_enter(core);
+    wharf_starts_woken(core);
     wharf_core_poll_rings(core);
     uint64_t next_ns = wharf_core_watch_over(core, wharf_now_ns());
     core->is_watched_over = next_ns != WHARF_NEVER;

@@ -300,7 +300,7 @@ bool wharf_core_doorbell(struct wharf_core *core, struct wharf_session *session,
         wharf_core_watch(core, session, now_ns);
     /* Watch it if the client will come back soon, or its stream; otherwise it rings again. */
     if (!session->is_broken && !somebody_looks(core) &&
-        (session->activity.comes_back || wharf_starts_are_young(core, now_ns)))
+        (session->activity.comes_back || wharf_starts_is_young(core, session->tenant, now_ns)))
         wharf_core_call_worker(core);
     return true;
 }

@@ -45,6 +45,8 @@ void wharf_core_stop_job(struct wharf_core *core, struct wharf_job *job, uint32_
     if (job->state == WHARF_JOB_QUEUED) {
         if (result == WHARF_DEADLINE && wharf_starts_is_late(job))
             end.outcome.reason = WHARF_REASON_START_TIME;
+        if (result == WHARF_DEADLINE)
+            wharf_starts_expired(core, job, now_ns);
         wharf_core_unqueue(core, job);
         wharf_core_charge_unqueued(core, job->session, WHARF_UNBEGUN_NS);
         job->session->n_owed += WHARF_UNQUEUED_PRICE - 1;

@@ -78,13 +78,16 @@ static bool is_idle(const struct wharf_gpu_backend *backend)
 /* Whether to poll on without work.  The thread does so for as long as the idle kernel stays on the
  * GPU, so that the next job costs neither a wake-up nor a launch, and for start words of new jobs.
  * With a simulated GPU it does not, since its worker needs the processors. */
-static bool lingers(const struct wharf_gpu_backend *backend, uint64_t now_ns)
+static bool lingers(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     const struct wharf_core *core = backend->core;
 
-    return backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT &&
-           (now_ns - backend->flight.active_ns < core->config.gpu_idle_ns ||
-            wharf_starts_are_young(core, now_ns));
+    if (backend->state != WHARF_GPU_UP || backend->engine == WHARF_ENGINE_SIMT)
+        return false;
+    if (now_ns - backend->flight.active_ns < core->config.gpu_idle_ns)
+        return true;
+    backend->is_up_for_words = wharf_starts_are_young(core, now_ns);
+    return backend->is_up_for_words;
 }
 
 /* Does all that needs the core lock.  Returns whether the thread can sleep afterwards. */
@@ -99,6 +102,10 @@ static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
         backend->told.pass.is_stale = true;
     core->fleet.gpus_wanted &= ~own_bit;
     backend->view->busy_since_ns = now_ns;
+    if (backend->is_up_for_words)
+        wharf_starts_spun(core, now_ns - backend->served_ns);
+    backend->is_up_for_words = false;
+    backend->served_ns = now_ns;
     if (core->fleet.gpus_looking & own_bit)
         wharf_core_poll_rings(core);
     wharf_gpu_items_pump(backend, now_ns);

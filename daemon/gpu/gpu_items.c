@@ -258,8 +258,7 @@ void wharf_gpu_items_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
 void wharf_gpu_items_see_to_streams(struct wharf_gpu_backend *backend)
 {
     const struct wharf_core *core = backend->core;
-    bool has_streams =
-        backend->flight.has_served_stream || !wharf_list_is_empty(&core->starts.sessions);
+    bool has_streams = backend->flight.has_served_stream || core->starts.looks.root;
 
     backend->flight.is_to_leave = backend->flight.has_kernel && has_streams &&
                                   backend->state == WHARF_GPU_UP && !backend->is_beside &&

@@ -211,7 +211,9 @@ struct wharf_gpu_backend {
     /* Core lock. */
     bool stop;
     /* From here on, for the thread only. */
-    bool is_over; /* `stop` was seen, and no piece is left */
+    bool is_over;         /* `stop` was seen, and no piece is left */
+    bool is_up_for_words; /* since served_ns only start words kept it awake: starts.h */
+    uint64_t served_ns;
     enum wharf_gpu_state state;
     struct wharf_worker_link link;
     struct wharf_gpu_life life;

@@ -9,6 +9,7 @@
  */
 #include "daemon/placement/place.h"
 
+#include "daemon/base/heap.h"
 #include "daemon/base/list.h"
 #include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
@@ -286,7 +287,22 @@ void wharf_place_hold(struct wharf_core *core, struct wharf_job *job)
     wharf_list_append(&session->placing.held, &job->link);
     core->n_waiting++;
     if (!wharf_list_is_linked(&session->placing.held_link))
-        wharf_list_append(&core->starts.sessions, &session->placing.held_link);
+        wharf_list_append(&session->tenant->starts.sessions, &session->placing.held_link);
+}
+
+/* Jobs left the session's list of held ones: nobody polls for what holds none. */
+static void held_fewer(struct wharf_core *core, struct wharf_session *session)
+{
+    struct wharf_tenant_starts *starts = &session->tenant->starts;
+
+    if (!wharf_list_is_linked(&session->placing.held_link) ||
+        !wharf_list_is_empty(&session->placing.held))
+        return;
+    wharf_list_remove(&session->placing.held_link);
+    if (!wharf_list_is_empty(&starts->sessions))
+        return;
+    wharf_list_remove(&starts->young);
+    wharf_heap_remove(&core->starts.looks, &starts->look);
 }
 
 void wharf_place_push_word(struct wharf_core *core, struct wharf_job *job)
@@ -303,6 +319,7 @@ void wharf_place_remove(struct wharf_core *core, struct wharf_job *job)
     if (job->pool == WHARF_POOL_NONE) {
         wharf_list_remove(&job->link);
         core->n_waiting--;
+        held_fewer(core, job->session);
         return;
     }
     wharf_sched_remove(&core->sched[job->pool], job);
@@ -321,7 +338,7 @@ void wharf_place_drop(struct wharf_core *core, struct wharf_session *session)
     drop(core, &session->placing.waiting);
     drop(core, &session->placing.due);
     drop(core, &session->placing.held);
-    wharf_list_remove(&session->placing.held_link);
+    held_fewer(core, session);
     wharf_list_remove(&session->placing.due_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_drop(&core->sched[i], session);

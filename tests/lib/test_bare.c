@@ -23,6 +23,8 @@ void test_bare_core_init(struct wharf_core *core, uint32_t n_gpus)
 void test_bare_tenant_init(struct wharf_tenant *tenant)
 {
     *tenant = (struct wharf_tenant){.quota.weight = 100};
+    wharf_list_init(&tenant->starts.sessions);
+    wharf_list_init(&tenant->starts.young);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_tenant_init(&tenant->sched[i]);
 }
