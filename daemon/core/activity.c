@@ -2,8 +2,8 @@
 /*
  * activity.c: which sessions are watched, and the counts of active sessions and weights.
  *
- * A session is active while it is watched or has jobs, and for a while afterwards (the list
- * `stale`), so that a short pause does not change the shares of others.
+ * A session is active while it is watched or has jobs that do not wait for start words, and for a
+ * while afterwards (the list `stale`), so that a short pause does not change the shares of others.
  */
 #include "daemon/core/activity.h"
 
@@ -37,7 +37,7 @@ static void count_active(struct wharf_core *core, struct wharf_session *session,
 void wharf_core_count_active(struct wharf_core *core, struct wharf_session *session)
 {
     bool is_active = (session->activity.is_watched && !session->activity.lingers) ||
-                     session->lease || session->n_in_flight > 0;
+                     session->lease || session->n_in_flight > session->placing.n_held;
 
     wharf_list_remove(&session->activity.stale_link);
     if (session->state != WHARF_SESSION_LIVE)

@@ -87,8 +87,9 @@ struct wharf_session_activity {
 struct wharf_session_placing {
     struct wharf_list waiting; /* jobs whose memory is not registered yet */
     struct wharf_list due; /* of those, jobs for which that may have changed, and all later ones */
-    struct wharf_list due_link;  /* in the core's list of sessions that have such jobs */
-    struct wharf_list held;      /* jobs that wait for their start words: starts.h */
+    struct wharf_list due_link; /* in the core's list of sessions that have such jobs */
+    struct wharf_list held;     /* jobs that wait for their start words: starts.h */
+    uint32_t n_held;
     struct wharf_list held_link; /* in its tenant's list of sessions that have such jobs */
     uint64_t whole_until_ns;     /* until then its chunks are not decoded in parts: place_parts.h */
 };

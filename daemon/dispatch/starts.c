@@ -74,10 +74,13 @@ static void pay(struct wharf_core *core, struct wharf_session *session, int64_t 
         wharf_list_remove(&starts->young);
 }
 
-/* Whether queued jobs wait for a processor. */
+/* Whether jobs want all processors. */
 static bool is_crowded(const struct wharf_core *core)
 {
-    return core->workers.n_sleeping == 0 && wharf_place_n_for_cpu(core) > 0;
+    const struct wharf_worker_counts *workers = &core->workers;
+
+    return workers->n_sleeping == 0 && (wharf_place_n_for_cpu(core) > 0 ||
+                                        workers->n_short + workers->n_long >= workers->n_workers);
 }
 
 /* ---- when ---------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 
 #include "daemon/base/heap.h"
 #include "daemon/base/list.h"
+#include "daemon/core/activity.h"
 #include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/estimate.h"
@@ -285,16 +286,20 @@ void wharf_place_hold(struct wharf_core *core, struct wharf_job *job)
 
     job->pool = WHARF_POOL_NONE;
     wharf_list_append(&session->placing.held, &job->link);
+    session->placing.n_held++;
     core->n_waiting++;
+    wharf_core_count_active(core, session);
     if (!wharf_list_is_linked(&session->placing.held_link))
         wharf_list_append(&session->tenant->starts.sessions, &session->placing.held_link);
 }
 
-/* Jobs left the session's list of held ones: nobody polls for what holds none. */
-static void held_fewer(struct wharf_core *core, struct wharf_session *session)
+/* So many jobs left the session's list of held ones.  Nobody polls for a session without any. */
+static void held_fewer(struct wharf_core *core, struct wharf_session *session, uint32_t n)
 {
     struct wharf_tenant_starts *starts = &session->tenant->starts;
 
+    session->placing.n_held -= n;
+    wharf_core_count_active(core, session);
     if (!wharf_list_is_linked(&session->placing.held_link) ||
         !wharf_list_is_empty(&session->placing.held))
         return;
@@ -319,7 +324,8 @@ void wharf_place_remove(struct wharf_core *core, struct wharf_job *job)
     if (job->pool == WHARF_POOL_NONE) {
         wharf_list_remove(&job->link);
         core->n_waiting--;
-        held_fewer(core, job->session);
+        if (job->words && job->words->is_held)
+            held_fewer(core, job->session, 1);
         return;
     }
     wharf_sched_remove(&core->sched[job->pool], job);
@@ -338,7 +344,7 @@ void wharf_place_drop(struct wharf_core *core, struct wharf_session *session)
     drop(core, &session->placing.waiting);
     drop(core, &session->placing.due);
     drop(core, &session->placing.held);
-    held_fewer(core, session);
+    held_fewer(core, session, session->placing.n_held);
     wharf_list_remove(&session->placing.due_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_drop(&core->sched[i], session);

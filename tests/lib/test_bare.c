@@ -38,6 +38,8 @@ void test_bare_session_init(struct wharf_session *session, struct wharf_tenant *
     wharf_list_init(&session->placing.due_link);
     wharf_list_init(&session->placing.held);
     wharf_list_init(&session->placing.held_link);
+    wharf_list_init(&session->activity.stale_link);
+    wharf_list_init(&session->activity.watch_link);
     for (unsigned i = 0; i < WHARF_N_POOLS; i++)
         wharf_sched_session_init(&session->sched[i]);
 }

@@ -47,6 +47,7 @@ void test_pins_set_up(void)
         wharf_list_init(&test_pins.sessions[i].placing.due_link);
         wharf_list_init(&test_pins.sessions[i].placing.held);
         wharf_list_init(&test_pins.sessions[i].placing.held_link);
+        wharf_list_init(&test_pins.sessions[i].activity.stale_link);
     }
     expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0, "no sockets");
     test_pins.backend = calloc(1, sizeof(*test_pins.backend));

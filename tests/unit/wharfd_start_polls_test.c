@@ -344,17 +344,13 @@ Test(wharfd_start_polls, word_that_comes_pays_for_its_looks, .init = set_up, .fi
     }
 }
 
-Test(wharfd_start_polls, word_that_comes_pays_for_none_while_jobs_wait_for_processors,
-     .init = set_up, .fini = tear_down)
+static void pay_for_words_that_come(void)
 {
     const uint64_t begun_ns = now_ns;
     uint64_t used_ns = 0;
 
     core.config.spin_ns = 10 * MS;
     core.workers.n_sleeping = 0;
-    unsigned other = hold(1);
-    set(other);
-    look_at(now_ns + 1);
     for (unsigned i = 0; i < 4000; i++) {
         unsigned job = hold(0);
         used_ns += spin_until(now_ns + MS);
@@ -364,6 +360,23 @@ Test(wharfd_start_polls, word_that_comes_pays_for_none_while_jobs_wait_for_proce
         wharf_place_remove(&core, &jobs[job]);
     }
     cr_expect_leq(used_ns, BURST_NS + (now_ns - begun_ns) / PART);
+}
+
+Test(wharfd_start_polls, word_that_comes_pays_for_none_while_jobs_wait_for_processors,
+     .init = set_up, .fini = tear_down)
+{
+    core.workers.n_sleeping = 0;
+    unsigned other = hold(1);
+    set(other);
+    look_at(now_ns + 1);
+    pay_for_words_that_come();
+}
+
+Test(wharfd_start_polls, word_that_comes_pays_for_none_while_all_workers_are_busy, .init = set_up,
+     .fini = tear_down)
+{
+    core.workers.n_short = core.workers.n_long = 1;
+    pay_for_words_that_come();
 }
 
 /* With no time to spin, the loop thread alone looks. */

@@ -12,6 +12,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/config.h"
+#include "daemon/core/activity.h"
 #include "daemon/dispatch/session_end.h"
 #include "proto/ring_ops.h"
 #include "tests/lib/test_core.h"
@@ -149,6 +150,22 @@ Test(wharfd_start_word, job_that_waits_holds_nothing, .init = set_up, .fini = te
         set_start(i, 1);
         cr_expect_eq(test_core_reap(&client).user_data, i);
     }
+}
+
+/* Others' shares and leases once shrank for as long as a tenant had a job that waited. */
+Test(wharfd_start_word, job_that_waits_makes_its_tenant_no_active_one, .init = set_up,
+     .fini = tear_down)
+{
+    submit_held(1);
+    cr_assert(TEST_WAIT(is_held(0)));
+    cr_assert(TEST_WAIT(TEST_CORE_LOCKED(!client.session->activity.is_watched)));
+    wharf_core_enter(&test_core);
+    wharf_core_drop_stale(&test_core, wharf_now_ns() + WHARF_NS_PER_S);
+    cr_expect_eq(test_core.watching.active_weight, 0);
+    wharf_core_leave(&test_core);
+    set_start(1, 1);
+    cr_expect_eq(test_core_reap(&client).result, WHARF_OK);
+    cr_expect_eq(TEST_CORE_LOCKED(client.session->placing.n_held), 0);
 }
 
 Test(wharfd_start_word, several_jobs_wait_for_one_word, .init = set_up, .fini = tear_down)
