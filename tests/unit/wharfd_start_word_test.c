@@ -382,3 +382,46 @@ Test(wharfd_start_word, words_may_say_anything_at_any_time)
     pthread_join(thread, NULL);
     tear_down();
 }
+
+/* Sessions that come, wait in every way, cancel, and end in the middle of it. */
+static void attack(unsigned round)
+{
+    static const uint32_t timeouts_us[] = {0, 1, 10, 1000, UINT32_MAX};
+    struct test_core_client hostile;
+
+    test_core_client_init(&hostile, 2 + round, "uid:2", N_ENTRIES, MiB);
+    uint64_t *words = test_core_add_starts(&hostile, STARTS_NBYTES);
+    for (unsigned i = 0; i < 200; i++) {
+        struct wharf_submission s = test_core_decode_of(i, 0, 100, 4096, 100);
+        struct wharf_submission_words at = words_of(i, 1);
+        at.start_timeout_us = timeouts_us[i % 5];
+        s.timeout_us = timeouts_us[(i + round) % 5];
+        s.flags |= WHARF_SUBMISSION_START_WORD;
+        wharf_ring_submit_words(&hostile.ring, &at);
+        wharf_ring_submit(&hostile.ring, &s);
+        if (i % 3 == 0)
+            wharf_ring_store_start(&words[i / 2], WHARF_START_VALUE(1));
+        if (i % 16 == 15)
+            test_core_publish(&hostile);
+    }
+    struct wharf_submission cancel = {.opcode = WHARF_OP_CANCEL, .user_data = 9, .src_offset = 7};
+    test_core_submit(&hostile, &cancel);
+    test_core_client_deinit(&hostile);
+    munmap(words, STARTS_NBYTES);
+}
+
+Test(wharfd_start_word, others_streams_go_on_beside_a_hostile_client, .init = set_up,
+     .fini = tear_down)
+{
+    for (unsigned round = 0; round < 13; round++) {
+        submit_held(round);
+        attack(round);
+        cr_assert(TEST_WAIT(is_held(0)));
+        set_start(round, 1);
+        struct wharf_completion completion = test_core_reap(&client);
+        cr_expect_eq(completion.result, WHARF_OK);
+        cr_expect_eq(completion.user_data, round);
+    }
+    cr_expect_null(TEST_CORE_LOCKED(test_core.starts.looks.root));
+    cr_expect_null(TEST_CORE_LOCKED(test_core.deadlines.root));
+}

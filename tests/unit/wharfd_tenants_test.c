@@ -174,6 +174,14 @@ Test(wharfd_tenants, interactive_time_is_not_had_twice, .init = set_up, .fini = 
     expect_kept_until(tenant, tenant->idle_ns + S);
 }
 
+Test(wharfd_tenants, looks_at_start_words_are_not_had_twice, .init = set_up, .fini = tear_down)
+{
+    struct wharf_tenant *tenant = visit("uid:1");
+
+    tenant->starts.left_at_ns = tenant->idle_ns;
+    expect_kept_until(tenant, tenant->idle_ns + S);
+}
+
 Test(wharfd_tenants, who_kept_workers_waiting_stays_suspended, .init = set_up, .fini = tear_down)
 {
     struct wharf_tenant *tenant = visit("uid:1");
