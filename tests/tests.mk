@@ -154,7 +154,7 @@ scripts    = $(wildcard tests/integration/*_test.sh tests/integration/*_test.py)
 asan_scripts := cat command_line daemon daemon_lost decode gzip_format:size|random|failures handover output pack range \
     salvage:random|headers|nested|bgzf|mistakes status why
 tsan_scripts := cat:reader|everywhere|every_kind|bgzf_then daemon:bench|quotas daemon_lost:killed|lost \
-    gzip_format:whoever handover:offsets|killed salvage:bgzf|next_member pack:thread|pipes|before
+    gzip_format:whoever handover:killed salvage:bgzf|next_member pack:thread|pipes|before
 script_name   = $(firstword $(subst :, ,$(1)))
 sanitized     = $(foreach script,$(2),"BUILD=build/$(1) ONLY=$(or $(word 2,$(subst :, ,$(script))),.) \
     tests/integration/$(call script_name,$(script))_test.sh")

@@ -173,17 +173,17 @@ io_processes() {
     done
 }
 
-# until_the_end PID COMMAND: again and again as long as the process is there.
+# until_the_end PID COMMAND: again and again as long as the process is there and the command succeeds.
 until_the_end() {
-    while kill -0 "$1" 2> /dev/null; do
-        $2
+    while kill -0 "$1" 2> /dev/null && $2; do
+        :
     done
 }
 
 # Not for ever: each time the command connects again, and jobs that it had are done again.
 kill_io() {
     local process
-    [ "$n_killed" -lt "$most_killed" ] || return 0
+    [ "$n_killed" -lt "$most_killed" ] || return 1
     for process in $(io_processes); do
         kill -9 "$process" 2> /dev/null || true
         n_killed=$((n_killed + 1))
@@ -213,7 +213,7 @@ test_killed_processes_for_files_are_not_noticed() {
 }
 
 restart() {
-    [ "$n_restarts" -lt 3 ] || return 0
+    [ "$n_restarts" -lt 3 ] || return 1
     [ -n "$(io_processes)" ] || return 0
     n_restarts=$((n_restarts + 1))
     kill_daemon
