@@ -13,8 +13,8 @@
 
 /* What is wrong with a job itself, in the daemon's order: codec, flags, class, parameter, ranges.
  * *ret_outcome is OK or BAD_REQUEST. */
-static void judge(const struct wharf_decode_job *job, uint32_t job_class,
-                  struct wharf_outcome *ret_outcome)
+static void check_job(const struct wharf_decode_job *job, uint32_t job_class,
+                      struct wharf_outcome *ret_outcome)
 {
     struct wharf_decode_job nothing = {.codec = job->codec, .flags = job->flags};
 
@@ -34,7 +34,7 @@ void wharf_client_run_here(const struct wharf_client_work *work, uint32_t job_cl
         wharf_client_compress(&work->job, &work->choice, job_class, ret_outcome);
         return;
     }
-    judge(&work->job, job_class, ret_outcome);
+    check_job(&work->job, job_class, ret_outcome);
     if (ret_outcome->result == WHARF_OK)
         wharf_decode_job_run(&work->job, engine == WHARF_ENGINE_REFERENCE, ret_outcome);
 }
@@ -132,14 +132,14 @@ static void add_outcome(struct wharf_completion *completion, const struct wharf_
 }
 
 /* What is wrong with the job itself, whatever it does. */
-static void judge_work(const struct wharf_client_work *work, uint32_t job_class,
+static void check_work(const struct wharf_client_work *work, uint32_t job_class,
                        struct wharf_outcome *ret_outcome)
 {
     wharf_outcome_ok(ret_outcome, 0, 0);
     if (work->job.flags & WHARF_JOB_COMPRESS)
         wharf_client_compress_check(&work->job, &work->choice, job_class, ret_outcome);
     else
-        judge(&work->job, job_class, ret_outcome);
+        check_job(&work->job, job_class, ret_outcome);
 }
 
 /* Whether all chunks make sense: else the first that does not is the batch's outcome. */
@@ -151,11 +151,11 @@ static int batch_is_good(const struct wharf *wharf, const struct wharf_client_jo
     struct wharf_outcome outcome;
 
     work.job.in_nbytes = work.job.out_avail = 0;
-    judge_work(&work, job_class, &outcome);
+    check_work(&work, job_class, &outcome);
     for (uint32_t at = 0; outcome.result == WHARF_OK && at < job->batch->n_chunks; at++) {
         work = chunk_work_of(wharf, job, at);
         completion->first_bad_chunk = at;
-        judge_work(&work, job_class, &outcome);
+        check_work(&work, job_class, &outcome);
     }
     if (outcome.result != WHARF_OK)
         set_outcome(completion, &outcome);

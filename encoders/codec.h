@@ -131,7 +131,7 @@ struct wharf_model_ops {
 
 struct wharf_codec_ops {
     wharf_decode_fn *decode;           /* the CPU engine */
-    wharf_decode_fn *decode_reference; /* plain and slow: the judge in tests */
+    wharf_decode_fn *decode_reference; /* plain and slow: the reference in tests */
     const struct wharf_encoder_ops *encoder;
     const struct wharf_encoder_row *encoder_rows; /* the default first, ended by name == NULL */
     /* The most output that n bytes of input can give is max_ratio * n + max_constant: claims

@@ -3,8 +3,8 @@
  * run_scan.h: finds where runs begin in a stream of ORC's run lengths by their headers alone, so
  * that a long stream can be decoded in pieces, at the same time.
  *
- * Of rle1, byterle (groups) and rle2 (runs).  Nothing is decoded or judged: pieces of a bad stream
- * are such that the first of them that does not decode fails as the whole stream would.
+ * Of rle1, byterle (groups) and rle2 (runs).  Nothing is decoded or verified: pieces of a bad
+ * stream are such that the first of them that does not decode fails as the whole stream would.
  */
 #ifndef WHARF_ENCODERS_RUN_SCAN_H
 #define WHARF_ENCODERS_RUN_SCAN_H

@@ -4,7 +4,7 @@
  *
  * Some streams say it in their header; of others the lane walks over sequences or runs, and skips
  * what they hold.  Sources are hostile: each byte is loaded once, inside the source, and a walk
- * takes a byte at least in each turn.  A walk judges nothing but what it needs: a size is right if
+ * takes a byte at least in each turn.  A walk checks only what it needs: a size is right if
  * the stream is good.
  */
 #ifndef WHARF_KERNELS_CHUNK_SIZE_CUH

@@ -5,7 +5,7 @@
  *
  * A chunk is decoded in parts by as many warps, none of which waits for another: each brings those
  * bytes of the input here that it needs, finds out by itself where its part begins and ends, and
- * judges it; work_parts.h makes the chunk's outcome of theirs.
+ * verifies it; work_parts.h makes the chunk's outcome of theirs.
  *
  * A codec name that can do so has
  *

@@ -24,7 +24,7 @@ constexpr uint64_t LARGE_NBYTES = 160 << 20;
  * few as possible on a multiprocessor.  All warps of a block, some of which may have no strand,
  * make its tables. */
 constexpr unsigned FEW_WARPS = 16;
-constexpr unsigned JUDGES = 8;
+constexpr unsigned VERIFIERS = 8;
 
 /* Shared memory of a block of both kernels, by where symbols are looked up. */
 template <rans::lookup KIND>
@@ -62,10 +62,10 @@ __global__ void __launch_bounds__(FEW_WARPS * 32, 1)
                                job);
 }
 
-__global__ void __launch_bounds__(JUDGES * 32)
-    judge_kernel(const __grid_constant__ wharf_rans_stream_job job)
+__global__ void __launch_bounds__(VERIFIERS * 32)
+    verify_kernel(const __grid_constant__ wharf_rans_stream_job job)
 {
-    __shared__ rans::judges_memory<JUDGES> s;
+    __shared__ rans::judges_memory<VERIFIERS> s;
     rans::judge_pieces(s, threadIdx.x / 32, blockIdx.x, gridDim.x, job);
 }
 
@@ -148,15 +148,15 @@ int wharf_cuda_decode_rans(const struct wharf_rans_stream_job *job, struct CUstr
                         : launch_few<rans::lookup::PACKED>(*job, n_decoders, n, stream);
 }
 
-int wharf_cuda_judge_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *stream)
+int wharf_cuda_verify_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *stream)
 {
     unsigned n = 0;
     wharf_rans_stream_job by_value = *job;
     void *arguments[] = {&by_value};
     if (int rc = count_multiprocessors(&n))
         return rc;
-    WHARF_CUDA_TRY(cudaLaunchKernel(reinterpret_cast<const void *>(judge_kernel),
-                                    least(job->n_pieces, n), JUDGES * 32, arguments, 0, stream));
+    WHARF_CUDA_TRY(cudaLaunchKernel(reinterpret_cast<const void *>(verify_kernel),
+                                    least(job->n_pieces, n), VERIFIERS * 32, arguments, 0, stream));
     return 0;
 }
 
@@ -182,7 +182,7 @@ int wharf_cuda_load_rans(void)
         reinterpret_cast<const void *>(few_kernel<lookup::REGISTERED>),
         reinterpret_cast<const void *>(few_kernel<lookup::BUCKET>),
         reinterpret_cast<const void *>(few_kernel<lookup::PACKED>),
-        reinterpret_cast<const void *>(judge_kernel),
+        reinterpret_cast<const void *>(verify_kernel),
         reinterpret_cast<const void *>(settle_kernel),
     };
     cudaFuncAttributes attributes;

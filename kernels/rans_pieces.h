@@ -9,7 +9,7 @@
  * not believed).
  *
  * A first kernel decodes all pieces, and refuses those that it does not find good; a second one,
- * for which there is seldom anything to do, decodes these again and judges them.
+ * for which there is seldom anything to do, decodes these again and verifies them.
  */
 #ifndef WHARF_KERNELS_RANS_PIECES_H
 #define WHARF_KERNELS_RANS_PIECES_H
@@ -107,7 +107,7 @@ struct CUstream_st;
 int wharf_cuda_decode_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *stream);
 
 /* Starts the second one, behind the first. */
-int wharf_cuda_judge_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *stream);
+int wharf_cuda_verify_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *stream);
 
 /* Starts a third one, behind that: the stream's outcome, as wharf_rans_stream_job_settle has it. */
 int wharf_cuda_settle_rans(const struct wharf_rans_stream_job *job, struct wharf_outcome *d_outcome,

@@ -3,10 +3,9 @@
  * work_parts.h: a chunk that several items of the work queue decode, a part each
  * (WHARF_WORK_DECODE_PART), and how their outcomes make the chunk's; C and C++.
  *
- * Parts are numbered in the order of the stream.  Each is judged by itself as one decoder that runs
- * through would judge it, as long as all before it are good: so the first bad one is the stream's
- * verdict.  But for what is wrong with the stream's splits themselves, which comes before all that
- * is decoded, and of which each part looks at its own.
+ * Parts are numbered in the order of the stream.  As long as all parts before it are good, a part
+ * has the outcome that a serial decoder would report for it: so the first bad part decides the
+ * stream's outcome.  Errors in the stream's splits come first, and each part checks its own.
  *
  * Each part is decoded from its own copy of the input.  A client that writes it meanwhile can make
  * parts that do not fit together: that is a bad chunk, of nobody else's making.

@@ -78,7 +78,7 @@ struct frame_pipe {
     uint64_t frame_out_nbytes; /* of the frame's output */
     bool is_broken;            /* the frame lacks a block: with `salvage` alone */
     bool has_unchecked;        /* an earlier frame had no check at all */
-    uint64_t n_judged;         /* bytes of output */
+    uint64_t n_verified;       /* bytes of output */
     uint64_t n_vouched;        /* the first ones of these, which checks stand for */
     uint64_t n_written;
     uint64_t in_end; /* up to here the input is done */
@@ -407,15 +407,15 @@ static bool fill(void *context, void *slot_memory)
     return true;
 }
 
-/* ---- judging --------------------------------------------------------------------------- */
+/* ---- verifying -------------------------------------------------------------------------- */
 
 static void vouch(struct frame_pipe *pipe)
 {
     if (!pipe->has_unchecked)
-        pipe->n_vouched = pipe->n_judged;
+        pipe->n_vouched = pipe->n_verified;
 }
 
-static void judge_begin(struct frame_pipe *pipe, const struct wharf_frame_header *frame)
+static void verify_begin(struct frame_pipe *pipe, const struct wharf_frame_header *frame)
 {
     pipe->frame = *frame;
     pipe->frame_out_nbytes = 0;
@@ -423,7 +423,7 @@ static void judge_begin(struct frame_pipe *pipe, const struct wharf_frame_header
     wharf_xxh32_init(&pipe->hash);
 }
 
-static void judge_block(struct frame_pipe *pipe, const struct slot *slot, struct piece *block)
+static void verify_block(struct frame_pipe *pipe, const struct slot *slot, struct piece *block)
 {
     uint64_t nbytes = block->outcome.out_nbytes;
 
@@ -434,20 +434,20 @@ static void judge_block(struct frame_pipe *pipe, const struct slot *slot, struct
         return;
     }
     pipe->frame_out_nbytes += nbytes;
-    pipe->n_judged += nbytes;
+    pipe->n_verified += nbytes;
     if (pipe->frame.has_content_check)
         wharf_xxh32_update(&pipe->hash, block_out(slot, block), (size_t)nbytes);
     if (pipe->frame.has_block_checks)
         vouch(pipe);
 }
 
-static void judge_finish(struct frame_pipe *pipe, struct piece *finish)
+static void verify_finish(struct frame_pipe *pipe, struct piece *finish)
 {
     const struct wharf_frame_header *frame = &pipe->frame;
 
     if (pipe->is_broken) {
-        pipe->salvage->n_doubtful += pipe->n_judged - pipe->n_vouched;
-        pipe->n_vouched = pipe->n_judged;
+        pipe->salvage->n_doubtful += pipe->n_verified - pipe->n_vouched;
+        pipe->n_vouched = pipe->n_verified;
         return;
     }
     if (frame->content_nbytes != WHARF_FRAME_SIZE_UNKNOWN &&
@@ -466,17 +466,17 @@ static void judge_finish(struct frame_pipe *pipe, struct piece *finish)
 }
 
 /* Whether a piece is good.  If not, its outcome has the error. */
-static bool judge(struct frame_pipe *pipe, const struct slot *slot, struct piece *piece)
+static bool verify(struct frame_pipe *pipe, const struct slot *slot, struct piece *piece)
 {
     switch (piece->piece.kind) {
     case WHARF_FRAME_BEGIN:
-        judge_begin(pipe, &piece->piece.frame);
+        verify_begin(pipe, &piece->piece.frame);
         break;
     case WHARF_FRAME_BLOCK:
-        judge_block(pipe, slot, piece);
+        verify_block(pipe, slot, piece);
         break;
     case WHARF_FRAME_FINISH:
-        judge_finish(pipe, piece);
+        verify_finish(pipe, piece);
         break;
     case WHARF_FRAME_BAD:
         wharf_outcome_fail(&piece->outcome, piece->piece.result, piece->piece.reason, 0);
@@ -561,7 +561,7 @@ static int write_verified(struct frame_pipe *pipe, struct slot *slot)
     unsigned i = 0;
     int status;
 
-    while (i < slot->n_pieces && judge(pipe, slot, &slot->pieces[i])) {
+    while (i < slot->n_pieces && verify(pipe, slot, &slot->pieces[i])) {
         i++;
         if (may_be_written(pipe, &slot->pieces[i - 1]))
             n_good = i;
@@ -584,14 +584,14 @@ static int write_good(struct frame_pipe *pipe, struct slot *slot)
         struct wharf_cli_fault fault;
         int status;
 
-        if (judge(pipe, slot, &slot->pieces[i]))
+        if (verify(pipe, slot, &slot->pieces[i]))
             continue;
         status = write_pieces(pipe, slot, first, i);
         if (status != WHARF_CLI_GOOD)
             return status;
         fault = fault_of(&slot->pieces[i]);
         wharf_cli_salvage_note(pipe->salvage, &fault, n_doubtful(pipe), 0);
-        pipe->n_vouched = pipe->n_judged;
+        pipe->n_vouched = pipe->n_verified;
         pipe->is_broken = true;
         first = i + 1;
     }

@@ -99,8 +99,8 @@ static int take_all(struct maker *maker, struct wharf_parallel_inflate *stream)
 }
 
 /* What became of the stream. */
-static int judge(struct maker *maker, const struct wharf_parallel_inflate *stream, int error,
-                 uint64_t *ret_end)
+static int report_end(struct maker *maker, const struct wharf_parallel_inflate *stream, int error,
+                      uint64_t *ret_end)
 {
     struct wharf_cli_task *task = maker->task;
     struct wharf_outcome outcome;
@@ -131,7 +131,7 @@ static int decode(struct maker *maker, uint64_t *ret_end)
         return wharf_cli_task_error(maker->task, "cannot decode", r);
     r = take_all(maker, wharf_cli_parallel_stream(parallel));
     wharf_cli_parallel_join(parallel);
-    status = judge(maker, wharf_cli_parallel_stream(parallel), r, ret_end);
+    status = report_end(maker, wharf_cli_parallel_stream(parallel), r, ret_end);
     wharf_cli_parallel_free(parallel);
     return status;
 }

@@ -54,7 +54,7 @@ enum verdict { IS_NOTHING, IS_BAD_MEMBER, IS_MEMBER };
 
 /* A member that only its trailer denies is one.  So is one of BGZF, whose header is no accident, if
  * it gives anything. */
-static int judge(const struct wharf_stream *stream, bool is_block, uint64_t out_nbytes)
+static int verify(const struct wharf_stream *stream, bool is_block, uint64_t out_nbytes)
 {
     struct wharf_outcome outcome;
 
@@ -91,7 +91,7 @@ static int try_stream(struct wharf_cli_salvage *salvage, struct wharf_stream *st
             salvage->n_tried += nbytes / TRIAL_OUT_PER_IN;
             break;
         default:
-            return judge(stream, is_block, out_nbytes);
+            return verify(stream, is_block, out_nbytes);
         }
     }
     return IS_MEMBER;

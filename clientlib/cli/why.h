@@ -115,7 +115,7 @@ int wharf_cli_why_ask(struct wharf_cli_why *why);
 int wharf_cli_why_measure(struct wharf_cli_why *why);
 
 /* Fills `limits`. */
-void wharf_cli_why_judge(struct wharf_cli_why *why);
+void wharf_cli_why_check(struct wharf_cli_why *why);
 
 /* This user's limit by the name of its setting, or how much of it is used; NAN: the daemon does not
  * say. */

@@ -51,7 +51,7 @@ static int explain(struct wharf_cli_task *task, const struct settings *settings)
     if (status == WHARF_CLI_GOOD)
         status = wharf_cli_why_measure(&why);
     if (status == WHARF_CLI_GOOD) {
-        wharf_cli_why_judge(&why);
+        wharf_cli_why_check(&why);
         wharf_cli_begin_output();
         if (settings->is_json)
             wharf_cli_why_print_json(&why);

@@ -115,7 +115,7 @@ static double reason_count(const struct wharf_cli_why *why, const char *name)
 }
 
 /* The process decodes streams one after the other, with or without a daemon. */
-static void judge_stream(struct wharf_cli_why *why)
+static void check_stream(struct wharf_cli_why *why)
 {
     bool has_frames = why->kind == WHARF_SOURCE_ZSTD && why->chunks.n > 1;
 
@@ -152,7 +152,7 @@ static void judge_stream(struct wharf_cli_why *why)
     }
 }
 
-static void judge_daemon(struct wharf_cli_why *why)
+static void check_daemon(struct wharf_cli_why *why)
 {
     const struct wharf_cli_service *service = why->task->service;
 
@@ -179,7 +179,7 @@ static void judge_daemon(struct wharf_cli_why *why)
                "wharf status says what is used of which limit; quotas are in wharfd.conf(5)");
 }
 
-static void judge_sizes(struct wharf_cli_why *why)
+static void check_sizes(struct wharf_cli_why *why)
 {
     const struct wharf_cli_why_chunks *chunks = &why->chunks;
     char most[WHARF_CLI_SIZE_TEXT], allowed[WHARF_CLI_SIZE_TEXT];
@@ -207,7 +207,7 @@ static void judge_sizes(struct wharf_cli_why *why)
 }
 
 /* Fewer chunks than what decodes them. */
-static void judge_number(struct wharf_cli_why *why)
+static void check_number(struct wharf_cli_why *why)
 {
     uint64_t n = why->chunks.n;
     unsigned n_threads = why->task->options->n_threads;
@@ -245,7 +245,7 @@ static const struct {
      "nothing: it is the faster one here"},
 };
 
-static void judge_placements(struct wharf_cli_why *why)
+static void check_placements(struct wharf_cli_why *why)
 {
     double n_all = 0;
 
@@ -262,7 +262,7 @@ static void judge_placements(struct wharf_cli_why *why)
 }
 
 /* Chunks that took the GPU longer than allowed. */
-static void judge_longest(struct wharf_cli_why *why)
+static void check_longest(struct wharf_cli_why *why)
 {
     double n = value_of(why, "wharf_gpu_given_up_chunks_total");
 
@@ -274,7 +274,7 @@ static void judge_longest(struct wharf_cli_why *why)
                "smaller chunks, or a larger longest in wharfd.conf");
 }
 
-static void judge_threads(struct wharf_cli_why *why)
+static void check_threads(struct wharf_cli_why *why)
 {
     long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
     double n_workers = value_of(why, "wharf_workers");
@@ -293,7 +293,7 @@ static void judge_threads(struct wharf_cli_why *why)
 }
 
 /* Too few jobs to fill the GPU. */
-static void judge_queue(struct wharf_cli_why *why)
+static void check_queue(struct wharf_cli_why *why)
 {
     double most = wharf_cli_why_quota(why, "max_jobs", false);
     double used = wharf_cli_why_quota(why, "max_jobs", true);
@@ -306,14 +306,14 @@ static void judge_queue(struct wharf_cli_why *why)
                "max_jobs in [quota] of wharfd.conf");
 }
 
-void wharf_cli_why_judge(struct wharf_cli_why *why)
+void wharf_cli_why_check(struct wharf_cli_why *why)
 {
-    judge_stream(why);
-    judge_daemon(why);
-    judge_sizes(why);
-    judge_number(why);
-    judge_placements(why);
-    judge_longest(why);
-    judge_queue(why);
-    judge_threads(why);
+    check_stream(why);
+    check_daemon(why);
+    check_sizes(why);
+    check_number(why);
+    check_placements(why);
+    check_longest(why);
+    check_queue(why);
+    check_threads(why);
 }

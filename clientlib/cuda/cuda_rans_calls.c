@@ -161,7 +161,7 @@ int wharf_cuda_rans_decode(const struct wharf_cuda_rans_plan *plan, const void *
     job.outcomes = scratch;
     rc = wharf_cuda_decode_rans(&job, stream);
     if (rc == 0)
-        rc = wharf_cuda_judge_rans(&job, stream);
+        rc = wharf_cuda_verify_rans(&job, stream);
     if (rc == 0)
         rc = wharf_cuda_settle_rans(&job, outcome, stream);
     return wharf_cuda_note(rc);

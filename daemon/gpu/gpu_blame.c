@@ -12,7 +12,7 @@
 /* A suspect's items that must run alone without harm before it is trusted again.  And the workers
  * that may end meanwhile before all of its jobs go to the CPU. */
 #define N_ALONE 8
-#define MOST_STRIKES 3
+#define MOST_FAULTS 3
 
 /* A tenant's memory may block the thread for a hundredth of this window.  One wait counts for half
  * of that at most, since the machine may have caused it; longer waits are also counted as such. */
@@ -28,7 +28,8 @@ static void ban(const struct wharf_gpu_backend *backend, struct wharf_tenant *te
               "the CPU runs all jobs of this tenant for a while");
 }
 
-static void strike(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant, uint64_t now_ns)
+static void count_fault(struct wharf_gpu_backend *backend, struct wharf_tenant *tenant,
+                        uint64_t now_ns)
 {
     struct wharf_gpu_trust *trust = &tenant->gpu_trust;
 
@@ -36,7 +37,7 @@ static void strike(struct wharf_gpu_backend *backend, struct wharf_tenant *tenan
     wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
               "GPU %s: the worker ended while it ran a job of this tenant alone, %u times now",
               backend->name, trust->n_worker_faults);
-    if (trust->n_worker_faults < MOST_STRIKES)
+    if (trust->n_worker_faults < MOST_FAULTS)
         return;
     trust->n_worker_faults = 0;
     trust->n_alone = N_ALONE;
@@ -52,12 +53,12 @@ void wharf_gpu_recovery_blame_slow(struct wharf_gpu_backend *backend, struct wha
     if (now_ns > trust->slow_ns + backend->core->config.gpu_ban_ns)
         trust->n_slow = 0;
     trust->slow_ns = now_ns;
-    if (++trust->n_slow < MOST_STRIKES)
+    if (++trust->n_slow < MOST_FAULTS)
         return;
     trust->n_slow = 0;
     wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.tenant = tenant->name},
               "GPU %s: results of this tenant's jobs could not be written for long, %u times",
-              backend->name, MOST_STRIKES);
+              backend->name, MOST_FAULTS);
     ban(backend, tenant, now_ns);
 }
 
@@ -104,7 +105,7 @@ static void blame(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *pie
     struct wharf_tenant *tenant = piece->piece.job->session->tenant;
 
     if (was_alone)
-        strike(backend, tenant, now_ns);
+        count_fault(backend, tenant, now_ns);
     piece->is_faulting = was_alone;
     tenant->gpu_trust.n_alone = N_ALONE;
     tenant->gpu_trust.suspect_ns = now_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judge of boolrle: byterle's judge makes the bits, and what is left is to look at each. */
+/* The reference decoder of boolrle: that of byterle makes the bits, which are then checked. */
 #include "encoders/boolrle/boolrle.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judge of byterle: one byte at a time, a count of what the group at hand has still to give. */
+/* The reference decoder of byterle: one byte at a time, with a count of the present group. */
 #include "encoders/byterle/byterle.h"
 #include "encoders/decode_poll.h"
 #include "encoders/outcome.h"

@@ -12,7 +12,7 @@
 /* The CPU engine: our own inflater. */
 wharf_decode_fn wharf_deflate_decode;
 
-/* The reference engine: zlib decodes and judges; a plain walk over the bits says where. */
+/* The reference engine: zlib decodes and verifies; a plain walk over the bits says where. */
 wharf_decode_fn wharf_deflate_decode_reference;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * deflate_format.h: constants of raw Deflate (RFC 1951), and the exact rules by which a stream
- * is judged.  Plain C and C++, no code: host decoders, device decoders and tests share it.
+ * is verified.  Plain C and C++, no code: host decoders, device decoders and tests share it.
  *
  * Every engine gives the same outcome for every source, good or bad: the same result, the same
  * reason, the same bit offset.  What is good and what is bad is as zlib 1.2.13 says of the whole

@@ -2,15 +2,15 @@
 /*
  * inflate_code.c: canonical codes from lengths: counts, order, words (RFC 1951, section 3.2.2).
  *
- * A code is judged by its counts alone: what the shorter words leave over doubles with each bit,
- * and must be used up at the end.
+ * Whether a code is good follows from its counts alone: what the shorter words leave over doubles
+ * with each bit, and must be used up at the end.
  */
 #include "encoders/deflate/inflate_code.h"
 
 #include <string.h>
 
-/* Fills in first[] and max_nbits from n_words[], and judges. */
-static enum wharf_code_kind judge_counts(struct wharf_code *code)
+/* Fills first[] and max_nbits from n_words[], and checks the code. */
+static enum wharf_code_kind check_counts(struct wharf_code *code)
 {
     int left = 1; /* words of the length at hand that the shorter ones leave over */
     unsigned n = 0;
@@ -95,7 +95,7 @@ enum wharf_code_kind wharf_code_init(struct wharf_code *code,
 
     memcpy(code->n_words, lengths->n_words[which], sizeof(code->n_words));
     code->n_words[0] = code->first[0] = 0;
-    enum wharf_code_kind kind = judge_counts(code);
+    enum wharf_code_kind kind = check_counts(code);
     if (kind == WHARF_CODE_BAD)
         return kind;
     if (which == WHARF_CODE_DISTANCE) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inflate_reference.h: one stream by the zlib library, the judge of what is good and what is bad.
+ * inflate_reference.h: one stream by the zlib library, which decides what is good.
  * Internal to encoders/.
  */
 #ifndef WHARF_ENCODERS_DEFLATE_INFLATE_REFERENCE_H

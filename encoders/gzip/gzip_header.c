@@ -89,7 +89,7 @@ static int read_field(struct wharf_gzip_header *header, const uint8_t **in, cons
 }
 
 /* Checks the field that has just been read. */
-static uint32_t judge_field(struct wharf_gzip_header *header)
+static uint32_t check_field(struct wharf_gzip_header *header)
 {
     const uint8_t *field = header->field;
 
@@ -129,7 +129,7 @@ uint32_t wharf_gzip_header_read(struct wharf_gzip_header *header, const uint8_t 
     while (header->step != END) {
         if (!read_field(header, &in_next, in_end))
             return WHARF_REASON_INPUT_TRUNCATED;
-        uint32_t reason = judge_field(header);
+        uint32_t reason = check_field(header);
         if (reason != WHARF_REASON_NONE)
             return reason;
         header->field_nbytes = 0;

@@ -160,7 +160,7 @@ void wharf_parallel_inflate_stop(struct wharf_parallel_inflate *stream)
     pthread_mutex_unlock(&stream->lock);
 }
 
-/* ---- judging ------------------------------------------------------------------------------ */
+/* ---- verifying ----------------------------------------------------------------------------- */
 
 /* RFC 1950: both sums are modulo 65521, and each byte of the first part counts in the second sum
  * once for each byte of the second part too. */
@@ -194,7 +194,7 @@ static void fail(struct wharf_parallel_inflate *stream, uint32_t result, uint32_
     stream->is_ended = true;
 }
 
-static void judge_trailer(struct wharf_parallel_inflate *stream, const struct wharf_run *run)
+static void verify_trailer(struct wharf_parallel_inflate *stream, const struct wharf_run *run)
 {
     bool is_gzip = stream->format == WHARF_INFLATE_GZIP;
     uint32_t reason = is_gzip
@@ -212,7 +212,7 @@ static void judge_trailer(struct wharf_parallel_inflate *stream, const struct wh
     stream->checksum = wharf_parallel_checksum(stream, 0, NULL, 0);
 }
 
-static void judge_run(struct wharf_parallel_inflate *stream, const struct wharf_run *run)
+static void verify_run(struct wharf_parallel_inflate *stream, const struct wharf_run *run)
 {
     join_checksum(stream, run);
     stream->out_nbytes += run->nbytes;
@@ -221,7 +221,7 @@ static void judge_run(struct wharf_parallel_inflate *stream, const struct wharf_
         return;
     stream->told_member_start = run->member_start;
     if (run->end == WHARF_RUN_TRAILER) {
-        judge_trailer(stream, run);
+        verify_trailer(stream, run);
     } else if (run->end == WHARF_RUN_FAIL) {
         fail(stream, run->result, run->reason, run->bit_pos);
     } else {
@@ -232,13 +232,13 @@ static void judge_run(struct wharf_parallel_inflate *stream, const struct wharf_
 }
 
 /* Verifies a chunk's checksums.  Returns how many of its bytes are output. */
-static size_t judge(struct wharf_parallel_inflate *stream, const struct wharf_chunk *chunk)
+static size_t verify(struct wharf_parallel_inflate *stream, const struct wharf_chunk *chunk)
 {
     size_t nbytes = 0;
 
     for (unsigned i = 0; i < chunk->n_runs && !stream->is_ended; i++) {
         nbytes += chunk->runs[i].nbytes;
-        judge_run(stream, &chunk->runs[i]);
+        verify_run(stream, &chunk->runs[i]);
     }
     return nbytes;
 }
@@ -296,7 +296,7 @@ int wharf_parallel_inflate_next(struct wharf_parallel_inflate *stream, const uin
             stream->taken->has_point ? stream->taken->point_bit : UINT64_MAX,
             stream->out_of_member,
         };
-        nbytes = judge(stream, stream->taken);
+        nbytes = verify(stream, stream->taken);
         *ret_span = stream->taken->out;
         if (nbytes == 0)
             give_back(stream);

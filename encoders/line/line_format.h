@@ -4,8 +4,8 @@
  *
  *   stream = header (16 bytes), index, heads (palette only), lines
  *
- * LINES.md beside this file is the format: layout, codes, the order in which a stream is judged and
- * the bit that each failure names.  Here are its numbers.
+ * LINES.md beside this file is the format: layout, codes, the order in which a stream is verified
+ * and the bit that each failure names.  Here are its numbers.
  */
 #ifndef WHARF_ENCODERS_LINE_LINE_FORMAT_H
 #define WHARF_ENCODERS_LINE_LINE_FORMAT_H

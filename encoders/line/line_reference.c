@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-struct judge {
+struct verifier {
     struct wharf_line_shape shape;
     const uint8_t *in;
     uint64_t in_nbytes;
@@ -25,10 +25,10 @@ struct judge {
     uint8_t codes[WHARF_LINE_MAX_NLINES];
 };
 
-static bool fail(struct judge *judge, uint32_t reason, uint64_t bit_offset)
+static bool fail(struct verifier *verifier, uint32_t reason, uint64_t bit_offset)
 {
-    judge->reason = reason;
-    judge->bit_offset = bit_offset;
+    verifier->reason = reason;
+    verifier->bit_offset = bit_offset;
     return false;
 }
 
@@ -153,23 +153,23 @@ static bool read_cpack(const uint8_t *content, uint32_t n_words, uint32_t n_byte
 
 /* A value is its upper part, rotated so that its sign is the lowest bit of the field, and for f16 a
  * low byte. */
-static bool read_palette(const struct judge *judge, const uint8_t *content, uint32_t n_escapes,
-                         uint8_t *line)
+static bool read_palette(const struct verifier *verifier, const uint8_t *content,
+                         uint32_t n_escapes, uint8_t *line)
 {
     static const uint32_t exponent_nbits[] = {8, 5, 4, 5}, field_nbits[] = {8, 3, 4, 3};
-    uint32_t type = judge->shape.type, e = exponent_nbits[type], f = field_nbits[type];
+    uint32_t type = verifier->shape.type, e = exponent_nbits[type], f = field_nbits[type];
     bool has_low = type == WHARF_LINE_F16;
-    uint32_t n = judge->shape.line_nbytes / (type <= WHARF_LINE_F16 ? 2 : 1);
+    uint32_t n = verifier->shape.line_nbytes / (type <= WHARF_LINE_F16 ? 2 : 1);
     const uint8_t *fields = content + (has_low ? n : 0);
     const uint8_t *indexes = fields + (size_t)n * f / 8;
-    const uint8_t *escapes = indexes + (size_t)n * judge->width / 8;
-    uint32_t escape = (1u << judge->width) - 1, n_taken = 0;
+    const uint8_t *escapes = indexes + (size_t)n * verifier->width / 8;
+    uint32_t escape = (1u << verifier->width) - 1, n_taken = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t index = get_bits(indexes, i * judge->width, judge->width);
+        uint32_t index = get_bits(indexes, i * verifier->width, verifier->width);
         if (index == escape && n_taken == n_escapes)
             return false;
-        uint32_t exponent = index == escape ? escapes[n_taken++] : judge->palette[index];
+        uint32_t exponent = index == escape ? escapes[n_taken++] : verifier->palette[index];
         uint32_t upper = (exponent & ((1u << e) - 1)) << f | get_bits(fields, i * f, f);
         upper = upper >> 1 | (upper & 1) << (e + f - 1);
         if (has_low)
@@ -232,20 +232,20 @@ static struct wharf_line_code explain_best(uint32_t code, uint32_t line_nbytes)
                                 : explain_cpack(code - 7 - fpc_most, line_nbytes);
 }
 
-static struct wharf_line_code explain_palette(const struct judge *judge, uint32_t code)
+static struct wharf_line_code explain_palette(const struct verifier *verifier, uint32_t code)
 {
     static const uint32_t value_nbits[] = {8, 11, 4, 3};
-    uint32_t n = judge->shape.line_nbytes / (judge->shape.type <= WHARF_LINE_F16 ? 2 : 1);
-    uint32_t nbytes = n * (value_nbits[judge->shape.type] + judge->width) / 8 + code - 1;
+    uint32_t n = verifier->shape.line_nbytes / (verifier->shape.type <= WHARF_LINE_F16 ? 2 : 1);
+    uint32_t nbytes = n * (value_nbits[verifier->shape.type] + verifier->width) / 8 + code - 1;
 
-    if (nbytes >= judge->shape.line_nbytes)
+    if (nbytes >= verifier->shape.line_nbytes)
         return (struct wharf_line_code){0};
     return (struct wharf_line_code){WHARF_LINE_IS_PALETTE, 0, (uint8_t)(code - 1), (uint8_t)nbytes};
 }
 
-static struct wharf_line_code explain(const struct judge *judge, uint32_t code)
+static struct wharf_line_code explain(const struct verifier *verifier, uint32_t code)
 {
-    const struct wharf_line_shape *shape = &judge->shape;
+    const struct wharf_line_shape *shape = &verifier->shape;
     uint32_t line_nbytes = shape->line_nbytes;
 
     if (code == 0)
@@ -262,16 +262,16 @@ static struct wharf_line_code explain(const struct judge *judge, uint32_t code)
     case WHARF_CODEC_BEST:
         return explain_best(code, line_nbytes);
     default:
-        return explain_palette(judge, code);
+        return explain_palette(verifier, code);
     }
 }
 
 /* ---- groups --------------------------------------------------------------------------------- */
 
-static bool read_line(struct judge *judge, const uint8_t *content, struct wharf_line_code code,
-                      uint8_t *line)
+static bool read_line(struct verifier *verifier, const uint8_t *content,
+                      struct wharf_line_code code, uint8_t *line)
 {
-    uint32_t line_nbytes = judge->shape.line_nbytes;
+    uint32_t line_nbytes = verifier->shape.line_nbytes;
 
     switch (code.scheme) {
     case WHARF_LINE_IS_ZEROS:
@@ -287,64 +287,64 @@ static bool read_line(struct judge *judge, const uint8_t *content, struct wharf_
     case WHARF_LINE_IS_CPACK:
         return read_cpack(content, code.variant, code.n_given, line_nbytes, line);
     default:
-        return read_palette(judge, content, code.n_given, line);
+        return read_palette(verifier, content, code.n_given, line);
     }
 }
 
 /* The wanted bytes of a line whose first one is number `done` of the output. */
-static void give_wanted(struct judge *judge, uint64_t done, const uint8_t *line)
+static void give_wanted(struct verifier *verifier, uint64_t done, const uint8_t *line)
 {
-    for (uint64_t i = 0; i < judge->shape.line_nbytes; i++)
-        if (done + i >= judge->first && done + i < judge->end)
-            judge->out[done + i - judge->first] = line[i];
+    for (uint64_t i = 0; i < verifier->shape.line_nbytes; i++)
+        if (done + i >= verifier->first && done + i < verifier->end)
+            verifier->out[done + i - verifier->first] = line[i];
 }
 
-static bool judge_line(struct judge *judge, uint64_t number, uint32_t code_number)
+static bool verify_line(struct verifier *verifier, uint64_t number, uint32_t code_number)
 {
-    const struct wharf_line_shape *shape = &judge->shape;
-    struct wharf_line_code code = explain(judge, code_number);
+    const struct wharf_line_shape *shape = &verifier->shape;
+    struct wharf_line_code code = explain(verifier, code_number);
     uint8_t content[WHARF_LINE_MAX_NBYTES], line[WHARF_LINE_MAX_NBYTES];
     uint64_t done = number * shape->line_nbytes, left = shape->raw_nbytes - done;
     uint64_t extent = shape->layout == WHARF_LINE_SLOTS ? shape->line_nbytes : code.nbytes;
 
-    if (judge->is_range && done + shape->line_nbytes <= judge->first) {
-        judge->at += extent;
+    if (verifier->is_range && done + shape->line_nbytes <= verifier->first) {
+        verifier->at += extent;
         return true;
     }
-    if (judge->at > judge->in_nbytes || extent > judge->in_nbytes - judge->at)
-        return fail(judge, WHARF_REASON_INPUT_TRUNCATED, 8 * judge->at);
-    memcpy(content, judge->in + judge->at, code.nbytes);
-    if (!read_line(judge, content, code, line))
-        return fail(judge, WHARF_REASON_LINE_CONTENT, 8 * judge->at);
-    if (judge->is_range)
-        give_wanted(judge, done, line);
+    if (verifier->at > verifier->in_nbytes || extent > verifier->in_nbytes - verifier->at)
+        return fail(verifier, WHARF_REASON_INPUT_TRUNCATED, 8 * verifier->at);
+    memcpy(content, verifier->in + verifier->at, code.nbytes);
+    if (!read_line(verifier, content, code, line))
+        return fail(verifier, WHARF_REASON_LINE_CONTENT, 8 * verifier->at);
+    if (verifier->is_range)
+        give_wanted(verifier, done, line);
     else
-        memcpy(judge->out + done, line, left < shape->line_nbytes ? left : shape->line_nbytes);
-    judge->at += extent;
+        memcpy(verifier->out + done, line, left < shape->line_nbytes ? left : shape->line_nbytes);
+    verifier->at += extent;
     return true;
 }
 
-static bool judge_codes(struct judge *judge, uint64_t codes_at, uint64_t n_lines)
+static bool verify_codes(struct verifier *verifier, uint64_t codes_at, uint64_t n_lines)
 {
-    const struct wharf_line_shape *shape = &judge->shape;
+    const struct wharf_line_shape *shape = &verifier->shape;
     uint8_t bytes[WHARF_LINE_MAX_NLINES];
 
-    memcpy(bytes, judge->in + codes_at, (size_t)(shape->record_nbytes - shape->codes_at));
+    memcpy(bytes, verifier->in + codes_at, (size_t)(shape->record_nbytes - shape->codes_at));
     for (uint32_t i = 0; i < shape->group_nlines; i++) {
         uint32_t code = get_bits(bytes, i * shape->code_nbits, shape->code_nbits);
-        bool is_valid = i < n_lines ? explain(judge, code).scheme != WHARF_LINE_IS_INVALID
+        bool is_valid = i < n_lines ? explain(verifier, code).scheme != WHARF_LINE_IS_INVALID
                                     : code == WHARF_LINE_CODE_ZEROS;
         if (!is_valid)
-            return fail(judge, WHARF_REASON_LINE_CODE,
+            return fail(verifier, WHARF_REASON_LINE_CODE,
                         8 * codes_at + (uint64_t)i * shape->code_nbits);
-        judge->codes[i] = (uint8_t)code;
+        verifier->codes[i] = (uint8_t)code;
     }
     return true;
 }
 
-static bool judge_group(struct judge *judge, uint64_t group)
+static bool verify_group(struct verifier *verifier, uint64_t group)
 {
-    const struct wharf_line_shape *shape = &judge->shape;
+    const struct wharf_line_shape *shape = &verifier->shape;
     uint64_t record_at = WHARF_LINE_HEADER_NBYTES + group * shape->record_nbytes;
     uint64_t head_at = shape->heads_at + group * WHARF_LINE_HEAD_NBYTES;
     uint64_t first = group * shape->group_nlines;
@@ -353,28 +353,28 @@ static bool judge_group(struct judge *judge, uint64_t group)
     if (n_lines > shape->group_nlines)
         n_lines = shape->group_nlines;
     if (shape->layout == WHARF_LINE_PACKED &&
-        16 * get_bytes(judge->in + record_at, 4) != judge->at - shape->data_at)
-        return fail(judge, WHARF_REASON_LINE_OFFSET, 8 * record_at);
+        16 * get_bytes(verifier->in + record_at, 4) != verifier->at - shape->data_at)
+        return fail(verifier, WHARF_REASON_LINE_OFFSET, 8 * record_at);
     if (shape->codec == WHARF_CODEC_PALETTE) {
-        memcpy(judge->palette, judge->in + head_at, WHARF_LINE_HEAD_NBYTES);
-        judge->width = judge->palette[15];
-        if (judge->width != 3 && (judge->width != 4 || shape->type == WHARF_LINE_E4M3))
-            return fail(judge, WHARF_REASON_LINE_PALETTE, 8 * (head_at + 15));
+        memcpy(verifier->palette, verifier->in + head_at, WHARF_LINE_HEAD_NBYTES);
+        verifier->width = verifier->palette[15];
+        if (verifier->width != 3 && (verifier->width != 4 || shape->type == WHARF_LINE_E4M3))
+            return fail(verifier, WHARF_REASON_LINE_PALETTE, 8 * (head_at + 15));
     }
-    if (!judge_codes(judge, record_at + shape->codes_at, n_lines))
+    if (!verify_codes(verifier, record_at + shape->codes_at, n_lines))
         return false;
     for (uint32_t i = 0; i < n_lines; i++) {
-        if (judge->is_range && (first + i) * shape->line_nbytes >= judge->end)
+        if (verifier->is_range && (first + i) * shape->line_nbytes >= verifier->end)
             return true;
-        if (!judge_line(judge, first + i, judge->codes[i]))
+        if (!verify_line(verifier, first + i, verifier->codes[i]))
             return false;
     }
-    if (judge->is_range && (first + n_lines) * shape->line_nbytes >= judge->end)
+    if (verifier->is_range && (first + n_lines) * shape->line_nbytes >= verifier->end)
         return true;
-    uint64_t filled = (judge->at + 15) / 16 * 16;
-    if (filled > judge->in_nbytes)
-        return fail(judge, WHARF_REASON_INPUT_TRUNCATED, 8 * judge->at);
-    judge->at = filled;
+    uint64_t filled = (verifier->at + 15) / 16 * 16;
+    if (filled > verifier->in_nbytes)
+        return fail(verifier, WHARF_REASON_INPUT_TRUNCATED, 8 * verifier->at);
+    verifier->at = filled;
     return true;
 }
 
@@ -382,46 +382,47 @@ void wharf_line_decode_reference(uint32_t codec, const uint8_t *in, size_t in_nb
                                  size_t out_avail, const struct wharf_codec_setting *setting,
                                  struct wharf_outcome *ret_outcome)
 {
-    struct judge judge = {.in = in, .in_nbytes = in_nbytes, .out = out};
+    struct verifier verifier = {.in = in, .in_nbytes = in_nbytes, .out = out};
     struct wharf_line_failure failure =
-        wharf_line_shape_read(&judge.shape, codec, in, in_nbytes, out_avail);
+        wharf_line_shape_read(&verifier.shape, codec, in, in_nbytes, out_avail);
     uint32_t stopped = WHARF_OK;
 
     if (failure.reason != WHARF_REASON_NONE) {
         wharf_outcome_fail(ret_outcome, failure.result, failure.reason, failure.bit_offset);
         return;
     }
-    judge.at = judge.shape.data_at;
-    for (uint64_t group = 0; group < judge.shape.n_groups && stopped == WHARF_OK; group++) {
-        if (!judge_group(&judge, group))
+    verifier.at = verifier.shape.data_at;
+    for (uint64_t group = 0; group < verifier.shape.n_groups && stopped == WHARF_OK; group++) {
+        if (!verify_group(&verifier, group))
             break;
         if (group % 3 == 2)
             stopped = wharf_decode_poll(setting);
     }
     if (stopped != WHARF_OK)
         wharf_outcome_fail(ret_outcome, stopped, WHARF_REASON_NONE, 0);
-    else if (judge.reason != WHARF_REASON_NONE)
-        wharf_outcome_fail(ret_outcome, WHARF_BAD_DATA, judge.reason, judge.bit_offset);
+    else if (verifier.reason != WHARF_REASON_NONE)
+        wharf_outcome_fail(ret_outcome, WHARF_BAD_DATA, verifier.reason, verifier.bit_offset);
     else
-        wharf_outcome_ok(ret_outcome, judge.at, judge.shape.raw_nbytes);
+        wharf_outcome_ok(ret_outcome, verifier.at, verifier.shape.raw_nbytes);
 }
 
 /* Where the range's first group begins. */
-static bool find_group(struct judge *judge, uint64_t group)
+static bool find_group(struct verifier *verifier, uint64_t group)
 {
-    const struct wharf_line_shape *shape = &judge->shape;
+    const struct wharf_line_shape *shape = &verifier->shape;
     uint64_t record_at = WHARF_LINE_HEADER_NBYTES + group * shape->record_nbytes;
 
-    judge->at = shape->data_at;
+    verifier->at = shape->data_at;
     if (group == 0)
         return true;
     if (shape->layout == WHARF_LINE_SLOTS) {
-        judge->at += group * WHARF_LINE_GROUP_NBYTES;
-        return judge->at <= judge->in_nbytes ||
-               fail(judge, WHARF_REASON_INPUT_TRUNCATED, 8 * judge->at);
+        verifier->at += group * WHARF_LINE_GROUP_NBYTES;
+        return verifier->at <= verifier->in_nbytes ||
+               fail(verifier, WHARF_REASON_INPUT_TRUNCATED, 8 * verifier->at);
     }
-    judge->at += 16 * get_bytes(judge->in + record_at, 4);
-    return judge->at <= judge->in_nbytes || fail(judge, WHARF_REASON_LINE_OFFSET, 8 * record_at);
+    verifier->at += 16 * get_bytes(verifier->in + record_at, 4);
+    return verifier->at <= verifier->in_nbytes ||
+           fail(verifier, WHARF_REASON_LINE_OFFSET, 8 * record_at);
 }
 
 void wharf_line_decode_range_reference(uint32_t codec, const uint8_t *in, size_t in_nbytes,
@@ -429,27 +430,27 @@ void wharf_line_decode_range_reference(uint32_t codec, const uint8_t *in, size_t
                                        const struct wharf_codec_setting *setting,
                                        struct wharf_outcome *ret_outcome)
 {
-    struct judge judge = {.in = in, .in_nbytes = in_nbytes, .out = out, .is_range = true};
+    struct verifier verifier = {.in = in, .in_nbytes = in_nbytes, .out = out, .is_range = true};
     struct wharf_line_failure failure =
-        wharf_line_shape_read(&judge.shape, codec, in, in_nbytes, UINT64_MAX);
+        wharf_line_shape_read(&verifier.shape, codec, in, in_nbytes, UINT64_MAX);
     uint32_t stopped = WHARF_OK;
 
     if (failure.reason != WHARF_REASON_NONE) {
         wharf_outcome_fail(ret_outcome, failure.result, failure.reason, failure.bit_offset);
         return;
     }
-    if (first > judge.shape.raw_nbytes || out_nbytes > judge.shape.raw_nbytes - first) {
+    if (first > verifier.shape.raw_nbytes || out_nbytes > verifier.shape.raw_nbytes - first) {
         wharf_outcome_fail(ret_outcome, WHARF_OUTPUT_SHORT, WHARF_REASON_OUTPUT_MISSING,
                            8 * WHARF_LINE_AT_RAW);
         return;
     }
-    judge.first = first;
-    judge.end = first + out_nbytes;
-    judge.at = judge.shape.data_at;
+    verifier.first = first;
+    verifier.end = first + out_nbytes;
+    verifier.at = verifier.shape.data_at;
     uint64_t group = first / WHARF_LINE_GROUP_NBYTES;
-    if (out_nbytes > 0 && find_group(&judge, group)) {
-        for (; group * WHARF_LINE_GROUP_NBYTES < judge.end && stopped == WHARF_OK; group++) {
-            if (!judge_group(&judge, group))
+    if (out_nbytes > 0 && find_group(&verifier, group)) {
+        for (; group * WHARF_LINE_GROUP_NBYTES < verifier.end && stopped == WHARF_OK; group++) {
+            if (!verify_group(&verifier, group))
                 break;
             if (group % 3 == 2)
                 stopped = wharf_decode_poll(setting);
@@ -457,8 +458,8 @@ void wharf_line_decode_range_reference(uint32_t codec, const uint8_t *in, size_t
     }
     if (stopped != WHARF_OK)
         wharf_outcome_fail(ret_outcome, stopped, WHARF_REASON_NONE, 0);
-    else if (judge.reason != WHARF_REASON_NONE)
-        wharf_outcome_fail(ret_outcome, WHARF_BAD_DATA, judge.reason, judge.bit_offset);
+    else if (verifier.reason != WHARF_REASON_NONE)
+        wharf_outcome_fail(ret_outcome, WHARF_BAD_DATA, verifier.reason, verifier.bit_offset);
     else
-        wharf_outcome_ok(ret_outcome, judge.at, out_nbytes);
+        wharf_outcome_ok(ret_outcome, verifier.at, out_nbytes);
 }

@@ -44,8 +44,8 @@ struct wharf_rans_split {
 };
 
 /*
- * Takes a body apart and judges it by rules 3 and 4, except those about indexes.  Returns true; or
- * false with the reason, of BAD_DATA.  Needs no memory; time is linear in in_nbytes.
+ * Takes a body apart and verifies it by rules 3 and 4, except those about indexes.  Returns true;
+ * or false with the reason, of BAD_DATA.  Needs no memory; time is linear in in_nbytes.
  */
 bool wharf_rans_body_parse(const uint8_t *in, uint64_t in_nbytes, struct wharf_rans_body *ret_body,
                            enum wharf_reason *ret_reason);

@@ -4,7 +4,7 @@
  *
  * A tuned form (rans_loop.h) goes first, alone or, with a crew, in ranges between splits by
  * several threads.  It only says whether all was good.  If it was not, rans_walk.h goes through
- * the stream again from its start and finds the verdict: there is one judge, whatever decoded
+ * the stream again from its start and finds the verdict: there is one verifier, whatever decoded
  * first.
  */
 #include "encoders/outcome.h"

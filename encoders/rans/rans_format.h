@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_format.h: the rans codec's stream, and the rules by which it is judged, in the order in
+ * rans_format.h: the rans codec's stream, and the rules by which it is verified, in the order in
  * which things are looked at.
  *
  * A stream is a header, a model unless a registered one is used, indexes if the model has several
@@ -67,8 +67,8 @@
  * states of the one that runs through, so how many splits are used changes neither bytes nor
  * verdict.
  *
- * JUDGED, each BAD_DATA unless said, in this order; but what 3 says of indexes comes behind 4, and
- * then what is marked with a star, which needs the setting or the model's tables:
+ * VERIFIED, each BAD_DATA unless said, in this order; but what 3 says of indexes comes behind 4,
+ * and then what is marked with a star, which needs the setting or the model's tables:
  *   1. header not there: INPUT_TRUNCATED at bit 0.  Another version: UNSUPPORTED, RANS_VERSION
  *      at 0.  A field out of range, or sizes that contradict D: RANS_HEADER at 0.
  *    * Symbols of another size than the setting says; with a registered model, a shape that is not

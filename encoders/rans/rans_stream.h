@@ -21,7 +21,7 @@ struct wharf_rans_stream {
 };
 
 /*
- * Takes a stream apart and judges it by rules 1, 3 and 4, and by rule 2 as far as sizes go.
+ * Takes a stream apart and verifies it by rules 1, 3 and 4, and by rule 2 as far as sizes go.
  * Returns true; or false with an outcome of what is wrong.
  */
 bool wharf_rans_stream_parse(const uint8_t *in, size_t in_nbytes,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_walk.c: the judge of a body: every coder, group by group, by rules 6 to 8 of rans_format.h.
+ * rans_walk.c: the exact decoder of a body: every coder, group by group, by rules 6 to 8 of
+ * rans_format.h.
  *
  * A group is decoded in two passes: the symbols of all coders, then the words that they need,
  * coder 0 first.  In a split's window each coder is compared with what the split says of it; so a

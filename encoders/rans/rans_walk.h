@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rans_walk.h: the plain decoder of a rans body: coder by coder, looking at every rule.  It is the
- * judge: what tuned decoders cannot vouch for, they leave to it.  They also let it do what is rare:
- * beginnings at splits, the last groups.
+ * verifier: what tuned decoders cannot vouch for, they leave to it.  They also let it do what is
+ * rare: beginnings at splits, the last groups.
  */
 #ifndef WHARF_ENCODERS_RANS_RANS_WALK_H
 #define WHARF_ENCODERS_RANS_RANS_WALK_H
@@ -82,8 +82,8 @@ bool wharf_rans_walk_begin(struct wharf_rans_walk *walk, const struct wharf_rans
 /* The group behind a task's last one. */
 uint32_t wharf_rans_task_end(const struct wharf_rans_task *task);
 
-/* Whether a task's groups are all good: of those that are part of a body, which are not judged, the
- * states at the end are those of the split there, if they are. */
+/* Whether a task's groups are all good: of those that are part of a body, which are not verified,
+ * the states at the end are those of the split there, if they are. */
 bool wharf_rans_walk_part(const struct wharf_rans_task *task);
 
 /* After the last group: rule 8. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd_format.h: constants of zstd (RFC 8878), and the rules by which a stream is judged, in the
+ * zstd_format.h: constants of zstd (RFC 8878), and the rules for errors, in the
  * order in which things are looked at.
  *
  * What is good is what libzstd 1.5.7 decodes by its streaming call with a window limit of 2^27, but

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd_frame.h: reads the headers of frames, blocks and literals sections, and judges them as
+ * zstd_frame.h: reads the headers of frames, blocks and literals sections, and verifies them as
  * zstd_format.h says.  Every byte is read once.
  */
 #ifndef WHARF_ENCODERS_ZSTD_ZSTD_FRAME_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * zstd_scan.h: finds where a frame ends, from its headers alone, and how much output it may have.
- * It judges nothing: a frame that it does not follow to its end is the decoder's to judge.
+ * It verifies nothing: a frame that it does not follow to its end is left to the decoder.
  */
 #ifndef WHARF_ENCODERS_ZSTD_ZSTD_SCAN_H
 #define WHARF_ENCODERS_ZSTD_ZSTD_SCAN_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * zstd_table.h: the tables that a block is decoded by: finite state entropy (FSE) for sequences and
- * for the weights of a tree, and the tree (Huffman) of literals.  They are read and judged as
+ * for the weights of a tree, and the tree (Huffman) of literals.  They are read and verified as
  * zstd_format.h says, and made.
  */
 #ifndef WHARF_ENCODERS_ZSTD_ZSTD_TABLE_H

@@ -83,7 +83,7 @@ WHARF_DEVICE void decode_range(block_shared<P> &s, unsigned number, bool blind, 
     r.at = p;
     r.n_tokens = (uint32_t)(next - &s.tokens[0][number]) / P::LANES;
     r.nbytes = nbytes;
-    if (p > end) /* judged elsewhere */
+    if (p > end) /* verified elsewhere */
         r.ended = status::stop;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gzip_decode.cuh: gzip (RFC 1952) on a warp: members of Deflate between a header and CRC-32 and
- * length of the output.  Judged in the order of encoders/gzip/gzip_format.h.
+ * length of the output.  Checks in the order of encoders/gzip/gzip_format.h.
  */
 #ifndef WHARF_KERNELS_GZIP_GZIP_DECODE_CUH
 #define WHARF_KERNELS_GZIP_GZIP_DECODE_CUH

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * zlib_decode.cuh: zlib (RFC 1950) on a warp: Deflate between a header and the Adler-32 of the
- * output.  Judged in the order of encoders/zlib/zlib_format.h.
+ * output.  Checks in the order of encoders/zlib/zlib_format.h.
  */
 #ifndef WHARF_KERNELS_ZLIB_ZLIB_DECODE_CUH
 #define WHARF_KERNELS_ZLIB_ZLIB_DECODE_CUH

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * damage.h: the parts of the program `damage`, which makes damaged chunks, gives them to a library,
- * and judges the library's results.
+ * and verifies the library's results.
  */
 #ifndef WHARF_TESTS_DAMAGE_H
 #define WHARF_TESTS_DAMAGE_H
@@ -35,8 +35,8 @@ int damage_run_daemon(const struct damage_run *run);
 void damage_note(struct damage_result *result, const struct wharf_outcome *outcome,
                  const uint8_t *out);
 
-/* Prints a JSON object for each file of results: their counts, judged by the codec's own library
+/* Prints a JSON object for each file of results: their counts, verified by the codec's own library
  * (zlib, liblz4, libsnappy, libzstd), or the reference decoder where there is none. */
-void damage_judge(const struct damage_corpus *corpus, char **results, int n_results);
+void damage_verify(const struct damage_corpus *corpus, char **results, int n_results);
 
 #endif

@@ -11,13 +11,13 @@ static const char help[] =
     "usage: damage make CODEC N CHUNK SEED CORPUS\n"
     "       damage here|library CORPUS RESULTS FIRST BATCH\n"
     "       damage daemon CORPUS RESULTS FIRST BATCH SOCKET ENGINE\n"
-    "       damage judge CORPUS RESULTS...\n"
+    "       damage verify CORPUS RESULTS...\n"
     "\n"
     "make writes N streams of up to CHUNK bytes of output, each damaged in its own way.\n"
     "here, library and daemon give them to libwharf, libwharf-cuda, or libwharf through a\n"
     "daemon, in batches from chunk FIRST on, and write what was said of each to RESULTS,\n"
     "which is there and as long as it has to be.  Exit status 3: the GPU's context is gone.\n"
-    "judge counts results, and holds them against the codec's own library on the CPU.\n"
+    "verify counts results, and compares them with the codec's own library on the CPU.\n"
     "tests/bench/damage-run uses all of them.\n";
 
 static uint64_t number(const char *text)
@@ -68,8 +68,8 @@ int main(int argc, char **argv)
     test_help(argc, argv, help);
     if (argc == 7 && strcmp(argv[1], "make") == 0)
         return make(argv);
-    if (argc >= 4 && strcmp(argv[1], "judge") == 0) {
-        damage_judge(damage_map(argv[2], 0), argv + 3, argc - 3);
+    if (argc >= 4 && strcmp(argv[1], "verify") == 0) {
+        damage_verify(damage_map(argv[2], 0), argv + 3, argc - 3);
         return 0;
     }
     return argc == 6 || argc == 8 ? run(argc, argv) : test_usage(help);

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 enum { OUT_AVAIL = 4 << 20 };
 
-static uint8_t outs[2][OUT_AVAIL], judged[OUT_AVAIL];
+static uint8_t outs[2][OUT_AVAIL], expected[OUT_AVAIL];
 
 static void check(int good)
 {
@@ -204,7 +204,7 @@ static bool liblz4_reads(const uint8_t *in, size_t in_nbytes, size_t *ret_out_nb
     while (at < in_nbytes && n_out < OUT_AVAIL && !LZ4F_isError(hint)) {
         size_t n_in = in_nbytes - at, n = OUT_AVAIL - n_out;
 
-        hint = LZ4F_decompress(context, judged + n_out, &n, in + at, &n_in, NULL);
+        hint = LZ4F_decompress(context, expected + n_out, &n, in + at, &n_in, NULL);
         at += n_in;
         n_out += n;
         if (n_in == 0 && n == 0)
@@ -237,7 +237,7 @@ static void compare_with_liblz4(const uint8_t *in, size_t in_nbytes, const struc
         return;
     }
     check(is_good && out_nbytes == verdict->out_nbytes);
-    check(memcmp(judged, outs[0], out_nbytes) == 0);
+    check(memcmp(expected, outs[0], out_nbytes) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)

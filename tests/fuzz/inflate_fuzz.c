@@ -106,7 +106,7 @@ static void check_format(const struct format *format, const uint8_t *data, size_
     free(want.out);
 }
 
-/* By one byte, so that most damaged headers are still the format's to judge. */
+/* By one byte, so that most damaged headers still reach the checks of the format. */
 static const struct format *likely_format(const uint8_t *data, size_t nbytes)
 {
     if (nbytes > 0 && data[0] == 0x1f)

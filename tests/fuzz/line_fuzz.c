@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bdi, fpc, cpack, best and palette: all forms of the CPU engine against the judge, in every member
- * of the outcome and every byte of the output; and what they decode, encoded again, comes back.
+ * bdi, fpc, cpack, best and palette: all forms of the CPU engine against the reference, in every
+ * member of the outcome and every byte of the output; and what they decode, encoded again, comes
+ * back.
  *
  * The first byte chooses the codec and the room for the output; the rest is the source.
  */

@@ -33,16 +33,16 @@ static void check(int good)
 static void compare_with_liblz4(const struct test_guard *in, const struct wharf_outcome *outcome,
                                 const uint8_t *out)
 {
-    static char judged[MAX_OUT_NBYTES];
+    static char expected[MAX_OUT_NBYTES];
     int n_in = (int)in->nbytes;
 
     int n_out = (int)outcome->out_nbytes;
 
     if (outcome->result == WHARF_OK && n_out > 0) {
-        check(LZ4_decompress_safe((const char *)in->data, judged, n_in, n_out) == n_out);
-        check(memcmp(judged, out, (size_t)n_out) == 0);
+        check(LZ4_decompress_safe((const char *)in->data, expected, n_in, n_out) == n_out);
+        check(memcmp(expected, out, (size_t)n_out) == 0);
     } else if (outcome->reason == WHARF_REASON_INPUT_TRUNCATED) {
-        check(LZ4_decompress_safe((const char *)in->data, judged, n_in, sizeof(judged)) < 0);
+        check(LZ4_decompress_safe((const char *)in->data, expected, n_in, sizeof(expected)) < 0);
     }
 }
 
@@ -53,14 +53,14 @@ static void compare_with_liblz4(const struct test_guard *in, const struct wharf_
 static void compare_with_libsnappy(const struct test_guard *in, const struct wharf_outcome *outcome,
                                    const uint8_t *out)
 {
-    static char judged[MAX_OUT_NBYTES];
+    static char expected[MAX_OUT_NBYTES];
     const char *source = (const char *)in->data;
-    size_t nbytes = sizeof(judged);
-    int is_good = snappy_uncompress(source, in->nbytes, judged, &nbytes) == SNAPPY_OK;
+    size_t nbytes = sizeof(expected);
+    int is_good = snappy_uncompress(source, in->nbytes, expected, &nbytes) == SNAPPY_OK;
 
     if (outcome->result == WHARF_OK && outcome->in_nbytes == in->nbytes) {
         check(is_good && nbytes == outcome->out_nbytes);
-        check(nbytes == 0 || memcmp(judged, out, nbytes) == 0);
+        check(nbytes == 0 || memcmp(expected, out, nbytes) == 0);
     } else if (outcome->result == WHARF_BAD_DATA &&
                outcome->reason != WHARF_REASON_SNAPPY_PAST_END) {
         check(!is_good);

@@ -18,7 +18,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
-enum { MAX_OUT_NBYTES = 3 << 17, JUDGE_VERSION = 10507 };
+enum { MAX_OUT_NBYTES = 3 << 17, REFERENCE_VERSION = 10507 };
 
 static const size_t rooms[] = {MAX_OUT_NBYTES, 0, MAX_OUT_NBYTES, 100, 1000, 4099, 1 << 17, 140000};
 enum { N_ROOMS = sizeof(rooms) / sizeof(rooms[0]) };
@@ -47,7 +47,7 @@ static int may_overlook(uint32_t reason)
     case WHARF_REASON_ZSTD_TREE:
     case WHARF_REASON_ZSTD_SEQUENCES: /* bits that the last of them lacks */
     case WHARF_REASON_ZSTD_VERSION:
-        return ZSTD_versionNumber() < JUDGE_VERSION;
+        return ZSTD_versionNumber() < REFERENCE_VERSION;
     default:
         return 0;
     }
@@ -81,16 +81,16 @@ static int ask_libzstd(const uint8_t *data, size_t nbytes, uint8_t *out, size_t 
 static void compare_with_libzstd(const uint8_t *data, size_t nbytes,
                                  const struct wharf_outcome *outcome, const uint8_t *out)
 {
-    static uint8_t judged[MAX_OUT_NBYTES];
-    size_t judged_nbytes = 0;
-    int is_good = ask_libzstd(data, nbytes, judged, &judged_nbytes);
+    static uint8_t expected[MAX_OUT_NBYTES];
+    size_t expected_nbytes = 0;
+    int is_good = ask_libzstd(data, nbytes, expected, &expected_nbytes);
 
     if (outcome->result == WHARF_OK) {
         /* Before 1.5.5 it refused compressed blocks of two bytes, and empty ones. */
-        check(is_good || ZSTD_versionNumber() < JUDGE_VERSION);
+        check(is_good || ZSTD_versionNumber() < REFERENCE_VERSION);
         if (is_good)
-            check(judged_nbytes == outcome->out_nbytes &&
-                  (judged_nbytes == 0 || memcmp(judged, out, judged_nbytes) == 0));
+            check(expected_nbytes == outcome->out_nbytes &&
+                  (expected_nbytes == 0 || memcmp(expected, out, expected_nbytes) == 0));
     } else if (is_good) {
         check(may_overlook(outcome->reason));
     }

@@ -231,7 +231,7 @@ int wharf_cuda_decode_rans(const struct wharf_rans_stream_job *job, struct CUstr
     return begin_call();
 }
 
-int wharf_cuda_judge_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *)
+int wharf_cuda_verify_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *)
 {
     using memory = rans::judges_memory<RANS_WARPS>;
     for (uint32_t block = 0; block < 3; block++)

@@ -158,7 +158,7 @@ static void complain(const struct check_place *place, const struct wharf_work_co
             (unsigned long long)place->expected.out_nbytes);
 }
 
-static void judge(struct check *check, const struct wharf_work_completion *c)
+static void check_completion(struct check *check, const struct wharf_work_completion *c)
 {
     unsigned i = check->place_of[c->item & (check->e->t.config.n_entries - 1)];
     struct check_place *place = &check->places[i];
@@ -182,7 +182,7 @@ static void reap_all(struct check *check)
 {
     struct wharf_work_completion completion;
     while (test_epoch_reap(&check->e->t, &completion))
-        judge(check, &completion);
+        check_completion(check, &completion);
 }
 
 static void submit_place(struct check *check, unsigned i)
@@ -226,7 +226,7 @@ void gpu_epoch_check(struct gpu_epoch *e, size_t n)
     }
     while (e->t.n_under_way) {
         struct wharf_work_completion completion = test_epoch_await(&e->t);
-        judge(&check, &completion);
+        check_completion(&check, &completion);
     }
     e->wrong |= check.n_wrong > 0;
     printf("{\"peer\":\"wharf\",\"mode\":\"epoch-check\",\"n\":%zu,\"good\":%zu,\"cancelled\":%zu,"

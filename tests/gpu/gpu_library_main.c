@@ -348,7 +348,7 @@ static void test_stream(void)
                                        .out = want_out,
                                        .out_avail = N_STREAM};
         struct wharf_outcome want;
-        /* Late words, since those of the splits are judged by the plan. */
+        /* Late words, since those of the splits are verified by the plan. */
         if (i > 0)
             stream[nbytes - i * (nbytes / 7)] ^= 4;
         wharf_decode_job_run(&job, 0, &want);

@@ -179,7 +179,7 @@ float decode(const given &g, uint32_t max_pieces, const device_memory &memory, b
          "places");
     float us = time_decode(job, is_queued);
     if (!settle(job, memory, ret_outcome)) {
-        if (wharf_cuda_judge_rans(&job, nullptr) < 0)
+        if (wharf_cuda_verify_rans(&job, nullptr) < 0)
             die("launch", "failed");
         if (!settle(job, memory, ret_outcome))
             die("outcomes", "are not settled");

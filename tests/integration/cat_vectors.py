@@ -63,7 +63,7 @@ def main():
             sha256 = entry['zlib'].get('sha256')
             cases.append((path, sha256 or sha256_as_zlib(f'{folder}/{path}')))
     for path, entry in load(folder, 'bgzf').items():
-        # Some are gzip files of another kind, of which gzip is the judge.
+        # Some are gzip files of another kind, which gzip verifies.
         good = entry['gzip_rc'] == 0
         cases.append((path, entry['gzip_sha256'] if good else None))
     failed = 0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """make_line_vectors.py FOLDER: writes the vectors of bdi, fpc, cpack, best and palette.
 
-Each is named for what is special about it, and judged by the decoder here, which was written from
+Each is named for what is special about it, and verified by the decoder here, which was written from
 encoders/line/LINES.md: it must decode the good ones and refuse the bad ones, for the reason and at
 the bit that is given.
 """

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """make_lz_vectors.py FOLDER: writes the vectors of lz4 and snappy.
 
-Each is named for what is special about it, and judged by the two small decoders here, the third
+Each is named for what is special about it, and verified by the two small decoders here, the third
 ones: they must decode the good ones and refuse the bad ones, for the reason that is given.
 """
 import hashlib

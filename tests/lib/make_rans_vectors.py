@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """make_rans_vectors.py FOLDER: writes the vectors of rans.
 
-Each is named for what is special about it, made and judged by rans_model.py: it must decode the
+Each is named for what is special about it, made and verified by rans_model.py: it must decode the
 good ones and refuse the bad ones, for the reason that is given here.
 """
 import hashlib

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """make_rle_vectors.py FOLDER: writes the vectors of rle1, rle2, byterle and boolrle.
 
-Each is named for what is special about it, and judged by rle_model.py: it must decode the good ones
+Each is named for what is special about it, and verified by rle_model.py: it must decode the good ones
 and refuse the bad ones, for the reason that is given here.
 """
 import hashlib

@@ -35,7 +35,7 @@ def words(nbytes):
 
 # -- writing them down
 
-def judge(codec, data):
+def verify(codec, data):
     """(output, bytes taken) as zlib has it, or None where it refuses; gzip with all members, of
     which a last byte 1f is one that is cut off."""
     if codec == 'stored':
@@ -64,7 +64,7 @@ def write(codec, kind, name, data, expectation):
 
 def good(codec, name, data):
     data = data.bytes() if isinstance(data, Stream) else data
-    answer = judge(codec, data)
+    answer = verify(codec, data)
     assert answer is not None, name
     output, taken = answer
     write(codec, 'ok', name, data, {
@@ -74,7 +74,7 @@ def good(codec, name, data):
 
 def bad(codec, name, data, reason, bit_offset, result='bad_data'):
     data = data.bytes() if isinstance(data, Stream) else data
-    assert judge(codec, data) is None, name
+    assert verify(codec, data) is None, name
     write(codec, 'bad', name, data,
           {'result': result, 'reason': reason, 'bit_offset': bit_offset})
 
@@ -514,7 +514,7 @@ def gzip_bad():
         'bad_checksum')
     for n in range(8):
         bad('gzip', f'trailer-of-{n}-bytes', member[:len(member) - 8 + n], 'input_truncated', at)
-    # The checksum is judged before the length is missed.
+    # The checksum is checked before the length.
     wrong = member[:-8] + bytes([member[-8] ^ 1]) + member[-7:-1]
     bad('gzip', 'checksum-and-length-cut-off', wrong, 'gzip_checksum', at, 'bad_checksum')
     first = gzip_member(b'first')

@@ -3,7 +3,7 @@
 
 decode(stream) gives the symbols, or raises Bad with result, reason and bit; encode(...) makes
 streams, good ones and, by what it is told, others.  Both were written from that page alone and
-share no line with the code in C: vectors are judged by them.
+share no line with the code in C: they verify vectors.
 """
 LANES = 32
 LOW = 1 << 16

@@ -2,7 +2,7 @@
 """rle_model.py: ORC's run lengths as the specification has them, in Python's own integers.
 
 decode(codec, type_name, stream) gives the values, or raises Bad with the reason and the place.  It
-shares no line with the decoders in C; vectors are judged by it.
+shares no line with the decoders in C; it verifies vectors.
 """
 TYPES = ('u8', 'u16', 'u32', 'u64', 'i8', 'i16', 'i32', 'i64')
 WIDTHS = tuple(range(1, 25)) + (26, 28, 30, 32, 40, 48, 56, 64)

@@ -19,7 +19,7 @@ static int is_range(const struct test_session *session, uint16_t region, uint64_
 }
 
 /* The first error of a job's request, or WHARF_REASON_NONE. */
-static uint32_t judge(const struct test_session *session, const struct wharf_submission *s)
+static uint32_t check_request(const struct test_session *session, const struct wharf_submission *s)
 {
     if (s->opcode != WHARF_OP_NOOP && s->opcode != WHARF_OP_DECODE && s->opcode != WHARF_OP_BATCH)
         return WHARF_REASON_REQUEST_OPCODE;
@@ -157,7 +157,7 @@ static void run_batch(struct test_session *session, const struct wharf_submissio
     wharf_ring_copy_in(chunks, session->regions[s->src_region].data + s->src_offset, s->src_nbytes);
     for (size_t i = 0; i < n && done->result == WHARF_OK; i++) {
         struct wharf_submission job = chunk_job(s, &chunks[i]);
-        uint32_t reason = judge(session, &job);
+        uint32_t reason = check_request(session, &job);
         if (reason) {
             set_bad_request(done, reason);
             done->first_bad_chunk = (uint32_t)i;
@@ -171,7 +171,7 @@ static void run_batch(struct test_session *session, const struct wharf_submissio
 void test_run(struct test_session *session, const struct wharf_submission *submission,
               struct wharf_completion *completion)
 {
-    uint32_t reason = judge(session, submission);
+    uint32_t reason = check_request(session, submission);
     struct wharf_outcome outcome;
 
     if (reason) {

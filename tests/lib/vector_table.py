@@ -76,7 +76,7 @@ def zstd_expectation(path, entry):
         return 'ok none'
     if entry['error'] != 'Unknown frame descriptor':
         return ZSTD_MESSAGES[entry['error']]
-    # Formats from before 0.8, which the judge was built without.
+    # Formats from before 0.8, which the reference library was built without.
     with open(path, 'rb') as file:
         magic = file.read(4)
     is_old = magic[1:] == b'\xb5\x2f\xfd' and 0x22 <= magic[0] <= 0x27
@@ -101,7 +101,7 @@ def write_zstd(folder):
     return len(entries)
 
 
-# Its judge, c-blosc2, leaves the last three bytes of this chunk as they were in memory; this is what
+# Its reference, c-blosc2, leaves the last three bytes of this chunk as they were in memory; this is what
 # c-blosc 1.21 has.
 BLOSC_OTHERWISE = {
     'blosc-compat/blosc-1.18.0-lz4-bitshuffle8-nomemcpy.cdata':

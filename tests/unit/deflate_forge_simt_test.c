@@ -66,7 +66,7 @@ Test(deflate_forge_simt, decodes_codes_of_any_shape)
     }
 }
 
-Test(deflate_forge_simt, judges_codes_of_any_shape_alike)
+Test(deflate_forge_simt, verifies_codes_of_any_shape_alike)
 {
     unsigned n_bad = 0;
 

@@ -259,7 +259,7 @@ Test(deflate_simt, decodes_at_every_alignment)
     }
 }
 
-Test(deflate_simt, judges_truncation_at_every_byte_alike)
+Test(deflate_simt, verifies_truncation_at_every_byte_alike)
 {
     struct test_random random = {4};
 
@@ -274,7 +274,7 @@ Test(deflate_simt, judges_truncation_at_every_byte_alike)
     }
 }
 
-Test(deflate_simt, judges_every_output_capacity_alike)
+Test(deflate_simt, verifies_every_output_capacity_alike)
 {
     struct test_random random = {5};
 
@@ -288,7 +288,7 @@ Test(deflate_simt, judges_every_output_capacity_alike)
     }
 }
 
-Test(deflate_simt, judges_flipped_bits_alike)
+Test(deflate_simt, verifies_flipped_bits_alike)
 {
     struct test_random random = {6};
     unsigned n_bad = 0;
@@ -313,7 +313,7 @@ Test(deflate_simt, judges_flipped_bits_alike)
 }
 
 /* Garbage behind a good header: everything is wrong soon, in every way. */
-Test(deflate_simt, judges_noise_alike)
+Test(deflate_simt, verifies_noise_alike)
 {
     struct test_random random = {7};
 

@@ -56,8 +56,8 @@ WHARF_DEVICE bool example_take_32(input_stream<512> &in, output_stream &out)
     return true;
 }
 
-/* collective.  The exact path: one pair, the same in all lanes.  Returns its result's reason; only
- * this judges. */
+/* collective.  The exact path: one pair, the same in all lanes.  Returns its result's reason.  It
+ * alone reports errors. */
 WHARF_DEVICE uint32_t example_take_one(input_stream<512> &in, output_stream &out)
 {
     if (in.bits_left() < EXAMPLE_PAIR_NBITS)

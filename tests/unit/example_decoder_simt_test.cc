@@ -69,7 +69,7 @@ uint8_t next_count(struct test_random *random, unsigned kind)
 
 } // namespace
 
-Test(example_decoder, decodes_and_judges_as_the_plain_decoder)
+Test(example_decoder, decodes_and_verifies_as_the_plain_decoder)
 {
     static uint8_t bytes[MOST_IN], want_out[MOST_OUT];
     struct test_random random = {1};

@@ -265,7 +265,7 @@ Test(inflate_parallel, decodes_many_members_and_stops_behind_the_last)
 }
 
 /* Cuts before, at and behind each border of two blocks. */
-Test(inflate_parallel, judges_truncation_at_block_borders)
+Test(inflate_parallel, verifies_truncation_at_block_borders)
 {
     enum { RAW = 120000 };
     uint8_t *raw = test_data_new(test_data_find("text"), 5, RAW);
@@ -293,7 +293,7 @@ Test(inflate_parallel, judges_truncation_at_block_borders)
     free(raw);
 }
 
-Test(inflate_parallel, judges_damage_as_the_serial_decoder_does)
+Test(inflate_parallel, verifies_damage_as_the_serial_decoder_does)
 {
     enum { RAW = 80000, ROUNDS = 60 };
     struct test_random random = {11};

@@ -114,7 +114,7 @@ Test(inflate_stream, does_not_care_where_the_source_is_cut)
     }
 }
 
-Test(inflate_stream, judges_truncated_sources_as_one_shot_does)
+Test(inflate_stream, verifies_truncated_sources_as_one_shot_does)
 {
     enum { RAW = 700, AVAIL = 2 * RAW };
     uint8_t packed[AVAIL];
@@ -130,7 +130,7 @@ Test(inflate_stream, judges_truncated_sources_as_one_shot_does)
     free(raw);
 }
 
-Test(inflate_stream, judges_damaged_sources_as_one_shot_does)
+Test(inflate_stream, verifies_damaged_sources_as_one_shot_does)
 {
     enum { RAW = 2000, AVAIL = 2 * RAW, ROUNDS = 3000 };
     struct test_random random = {7};

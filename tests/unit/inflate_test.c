@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CPU decoders say of every source what zlib says of it, in every form of the fast loop and
- * with every way of filling tables, and touch nothing but source and destination.  The reference
- * engine, which asks zlib and finds the place of an error by a walk of its own, is the judge.
+ * The CPU decoders give zlib's result for every source, in every form of the fast loop and with
+ * every way of filling tables, and touch nothing but source and destination.  They are compared
+ * with the reference engine, which asks zlib and finds the place of an error by its own walk.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -132,7 +132,7 @@ Test(library, the_codecs_own_verdict_comes_first)
     cr_assert_eq(outcome.reason, WHARF_REASON_OUTPUT_FULL);
 }
 
-Test(library, request_is_judged_by_codec_then_flags_then_ranges)
+Test(library, request_is_checked_by_codec_then_flags_then_ranges)
 {
     struct wharf_job job = job_of(1u << 31, NULL, 1);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranges of streams of lines: the same bytes as of the whole stream, from the parts of the stream
- * that they need and no others, and one outcome of hostile streams by the judge and all forms of
- * the decoder, whether the rest of the stream is there or not.
+ * that they need and no others, and one outcome of hostile streams by the reference and all forms
+ * of the decoder, whether the rest of the stream is there or not.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -49,7 +49,7 @@ static size_t take_parts(uint32_t codec, const uint8_t *stream, size_t nbytes, u
     return taken;
 }
 
-/* By the judge, on the whole stream, and by all forms on its parts: what the judge says. */
+/* Decodes a stream by the reference, and its parts by all forms.  Returns their outcome. */
 static struct wharf_outcome decode(uint32_t codec, const uint8_t *stream, size_t nbytes,
                                    uint64_t first, uint8_t *want_out, size_t out_nbytes,
                                    size_t *ret_taken)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bdi, fpc, cpack, best and palette: encodings as encoders/line/LINES.md has them, round trips of
- * all kinds of data in all shapes, and one outcome of damaged streams by the judge and all forms
- * of the decoder.
+ * all kinds of data in all shapes, and one outcome of damaged streams by the reference and all
+ * forms of the decoder.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -29,7 +29,7 @@ static uint8_t *end_of(struct test_guard *guard, size_t nbytes)
     return guard->data + MAX_NBYTES - nbytes;
 }
 
-/* Decodes by the judge and by all forms that the machine has, and compares; what the judge says. */
+/* Decodes by the reference and by all forms that the machine has.  Returns their outcome. */
 static struct wharf_outcome decode_all(uint32_t codec, const uint8_t *stream, size_t nbytes,
                                        uint8_t *want_out, size_t out_avail)
 {

@@ -44,7 +44,7 @@ void decode_strands(const wharf_rans_stream_job &job, simt::lane_order order, un
         });
 }
 
-void judge_pieces(const wharf_rans_stream_job &job, simt::lane_order order)
+void verify_pieces(const wharf_rans_stream_job &job, simt::lane_order order)
 {
     using memory = rans::judges_memory<WARPS>;
     for (uint32_t i = 0; i < N_BLOCKS; i++)
@@ -55,8 +55,8 @@ void judge_pieces(const wharf_rans_stream_job &job, simt::lane_order order)
 
 /* The kernel for many pieces, the one for half as many, the one for few, and the one for what they
  * refuse. */
-enum class way { many, half, few, judge };
-constexpr way WAYS[] = {way::many, way::half, way::few, way::judge};
+enum class way { many, half, few, verify };
+constexpr way WAYS[] = {way::many, way::half, way::few, way::verify};
 
 /* Of models whose tables are in an image. */
 void decode_by_image(const wharf_rans_stream_job &job, simt::lane_order order, unsigned n_decoders)
@@ -69,7 +69,7 @@ void decode_pieces(const wharf_rans_stream_job &job, way how, simt::lane_order o
 {
     bool is_long = job.layout.n_bits > rans::PACKED_NBITS;
     bool is_of_bytes = job.layout.symbol_nbytes == 1 && job.layout.n_distributions == 1;
-    if (how == way::judge)
+    if (how == way::verify)
         for (uint32_t i = 0; i < job.n_pieces; i++)
             job.outcomes[i] = {WHARF_RANS_REFUSED, 0};
     else if (!is_of_bytes)
@@ -117,9 +117,9 @@ wharf_outcome decode(const wharf_rans_stream_request &request, uint8_t *out, uin
     job.outcomes = outcomes.data();
     decode_pieces(job, how, order);
     if (!wharf_rans_stream_job_settle(&job, outcomes.data(), &outcome)) {
-        judge_pieces(job, order);
+        verify_pieces(job, order);
         cr_assert(wharf_rans_stream_job_settle(&job, outcomes.data(), &outcome));
-        cr_assert(outcome.result != WHARF_OK || how == way::judge || may_refuse(job, places));
+        cr_assert(outcome.result != WHARF_OK || how == way::verify || may_refuse(job, places));
     }
     return outcome;
 }

@@ -181,7 +181,7 @@ Test(wharfd_split_decode, busy_workers_merge_parts, .timeout = 600)
     test_rans_free(&rans);
 }
 
-/* Damage is found by whoever comes to it, and judged as if by one. */
+/* Whichever decoder finds damage, the outcome is that of one decoder. */
 Test(wharfd_split_decode, damage_has_the_outcome_of_one_worker, .timeout = 600)
 {
     struct test_random random = {4};

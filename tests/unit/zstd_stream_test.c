@@ -117,7 +117,7 @@ Test(zstd_stream, does_not_care_where_the_source_is_cut)
     }
 }
 
-Test(zstd_stream, judges_truncated_sources_as_one_shot_does)
+Test(zstd_stream, verifies_truncated_sources_as_one_shot_does)
 {
     enum { RAW = 700, AVAIL = 4 * RAW };
     static const struct form forms[] = {{3, 10, 0, 1}, {3, 0, 1, 0}};
@@ -133,7 +133,7 @@ Test(zstd_stream, judges_truncated_sources_as_one_shot_does)
     free(raw);
 }
 
-Test(zstd_stream, judges_damaged_sources_as_one_shot_does)
+Test(zstd_stream, verifies_damaged_sources_as_one_shot_does)
 {
     enum { RAW = 2000, AVAIL = 4 * RAW, ROUNDS = 2000, OUT = 4 << 20 };
     struct test_random random = {7};

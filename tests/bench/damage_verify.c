@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* damage_judge.c: compares a library's results with those of the codec's own library. */
+/* damage_verify.c: compares a library's results with those of the codec's own library. */
 #include <inttypes.h>
 #include <lz4.h>
 #include <snappy-c.h>
@@ -120,7 +120,7 @@ static void print(const char *path, const struct counts *counts)
            counts->refused_good, counts->placed, counts->lost, counts->failed, counts->unknown);
 }
 
-void damage_judge(const struct damage_corpus *corpus, char **results, int n_results)
+void damage_verify(const struct damage_corpus *corpus, char **results, int n_results)
 {
     struct truth *truths = calloc(corpus->n_chunks, sizeof(*truths));
     size_t out_avail = 1;
