@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bgzf_pipe.c: decodes BGZF in a pipeline of slots (pipeline.h).
  *
@@ -6,7 +7,6 @@
  * as promised, everything from its beginning on is returned to the input, and the caller decodes it
  * as plain gzip.
  */
-/* SPDX-License-Identifier: Apache-2.0 */
 #include "clientlib/cli/bgzf_pipe.h"
 
 #include <errno.h>

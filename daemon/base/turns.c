@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * turns.c: deficit round robin (Shreedhar and Varghese, "Efficient Fair Queuing Using Deficit
  * Round-Robin", 1995), with debts.

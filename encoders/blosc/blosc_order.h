@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * blosc_order.h: unshuffles bytes and bits, in one form for each instruction set (compare
  * inflate_loop.h).  All forms give the same bytes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bgzf.h: splits BGZF into blocks that can be decoded independently.
  *

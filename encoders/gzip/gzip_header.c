@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gzip_header.c: reads headers and trailers of gzip members (RFC 1952, section 2.3).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gzip_parts.h: makes one gzip member of any length in parts, which threads can make in parallel.
  *

@@ -1,5 +1,5 @@
-/* snappy_frame.c: splits files of framed Snappy into pieces (snappy_frame.h). */
 /* SPDX-License-Identifier: Apache-2.0 */
+/* snappy_frame.c: splits files of framed Snappy into pieces (snappy_frame.h). */
 #include "encoders/snappy/snappy_frame.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * snappy_frame.h: splits files of framed Snappy into pieces, with the rules of frame_piece.h.  The
  * format is described in snappy_frame_format.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * zlib_call.h: the state of one call of zlib_steps.h: its input, read through the bit buffer, and
  * its output.  Internal to encoders/zlib.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * zlib_steps.h: an inflater that behaves exactly as zlib's inflate(), call by call: the same return
  * codes, the same bytes consumed and produced in each call, the same messages and data_type.

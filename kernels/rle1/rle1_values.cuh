@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rle1_values.cuh: writes the values of a window's groups to the output.
  *

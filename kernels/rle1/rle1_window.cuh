@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rle1_window.cuh: loads 128 bytes of rle1 into shared memory, and finds the groups in them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rle2_batch.cuh: decodes up to 32 runs of rle2 at once, of kinds whose values do not depend on
  * each other: short repeats, direct runs, and deltas that are all the same.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rle2_special.cuh: decodes one run of rle2 with all lanes, 32 values at a time, of the kinds whose
  * values depend on other data: patched base, and deltas that differ.
