@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arena.c: memory for a handle's own jobs (arena.h). */
 #include "clientlib/arena.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* compress_here.c: jobs that compress in this process (compress_here.h). */
 #include "clientlib/compress_here.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* error_text.c: each thread's error message. */
 #include "clientlib/error_text.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* fork_guard.c: a page that a forked child finds empty (fork_guard.h). */
 #include "clientlib/fork_guard.h"
 
 #include <errno.h>

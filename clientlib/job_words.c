@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* job_words.c: finds, checks and writes jobs' start and done words (job_words.h). */
 #include "clientlib/job_words.h"
 
 #include <errno.h>

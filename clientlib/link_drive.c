@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* link_drive.c: the steps of connecting to a daemon. */
 #include "clientlib/link_drive.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* pump.c: moves jobs into the daemon's ring, and takes completions. */
 #include "clientlib/pump.h"
 
 #include "clientlib/completions.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* run_pieces.c: wharf_next_runs: cuts streams of ORC's run lengths into pieces. */
 #include <errno.h>
 
 #include "clientlib/error_text.h"

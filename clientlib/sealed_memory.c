@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* sealed_memory.c: checks and maps shared memory (sealed_memory.h). */
 #include "clientlib/sealed_memory.h"
 
 #include <errno.h>

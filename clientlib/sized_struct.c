@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* sized_struct.c: copies public structs of other versions of the library. */
 #include "clientlib/sized_struct.h"
 
 #include <errno.h>

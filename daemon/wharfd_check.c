@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* wharfd_check.c: checks a configuration against this machine (wharfd --check-config). */
 #include "daemon/wharfd_check.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* wharfd_options.c: reads the command line. */
 #include "daemon/wharfd_options.h"
 
 #include <errno.h>

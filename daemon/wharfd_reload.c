@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* wharfd_reload.c: reads the configuration again, in a thread. */
 #include "daemon/wharfd_reload.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* wharfd_show.c: prints the effective configuration. */
 #include "daemon/wharfd_show.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* codec.c: the table of codecs. */
 #include "encoders/codec.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* crc32_join.c: joins CRC-32s by multiplying polynomials modulo the CRC's. */
 #include "encoders/crc32_join.h"
 
 /*

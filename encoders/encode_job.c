@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* encode_job.c: runs one job that compresses (encode_job.h). */
 #include "encoders/encode_job.h"
 
 #include <errno.h>

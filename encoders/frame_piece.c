@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* frame_piece.c: what the splitters of frames share. */
 #include "encoders/frame_piece.h"
 
 #include "proto/wharf_result.h"

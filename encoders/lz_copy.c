@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* lz_copy.c: long copies of LZ4 and Snappy, with polls. */
 #include "encoders/lz_copy.h"
 
 uint32_t wharf_lz_copy_long_match(struct wharf_lz *lz, uint8_t *op, size_t distance, size_t length)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* rle_encoder.c: makes and frees encoders of ORC's run lengths. */
 #include "encoders/rle_encoder.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* rle_values.c: names and sizes of the run-length codecs' types. */
 #include "encoders/rle_values.h"
 
 #include <errno.h>

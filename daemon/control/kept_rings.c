@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* kept_rings.c: polls whether clients still hold rings of ended sessions. */
 #include "daemon/control/kept_rings.h"
 
 #include <stdlib.h>

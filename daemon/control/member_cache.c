@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* member_cache.c: the table of users' groups with settings. */
 #include "daemon/control/member_cache.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* observer.c: finds out who may see all tenants' statistics. */
 #include "daemon/control/observer.h"
 
 #include <errno.h>

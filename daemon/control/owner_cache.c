@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* owner_cache.c: the table of owners of ranges of uids. */
 #include "daemon/control/owner_cache.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* queue_use.c: the options and the charge of a requested queue. */
 #include "daemon/control/queue_use.h"
 
 #include "daemon/control/connection.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* region_place.c: enters regions into sessions. */
 #include "daemon/control/region_place.h"
 
 #include "daemon/control/connection.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* replies.c: replies without content. */
 #include "daemon/control/replies.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* served_path.c: finds out whether a process serves the path of a socket. */
 #include "daemon/control/served_path.h"
 
 #include <errno.h>

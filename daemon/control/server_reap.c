@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* server_reap.c: frees the memory of sessions, and returns its charge. */
 #include "daemon/control/server_reap.h"
 
 #include "daemon/control/kept_rings.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* job_end.c: ends jobs. */
 #include "daemon/dispatch/job_end.h"
 
 #include "daemon/base/heap.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* job_queue.c: puts jobs that were checked into the queues. */
 #include "daemon/dispatch/job_queue.h"
 
 #include "daemon/base/clock.h"

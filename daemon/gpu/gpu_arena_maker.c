@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_arena_maker.c: makes and frees pooled arenas. */
 #include "daemon/gpu/gpu_arena_maker.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_state.c: changes the state of a GPU's backend. */
 #include "daemon/gpu/gpu_state.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* boolrle_codec.c: the codec's row. */
 #include "encoders/boolrle/boolrle.h"
 #include "encoders/boolrle/boolrle_format.h"
 

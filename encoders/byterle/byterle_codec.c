@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* byterle_codec.c: the codec's row. */
 #include "encoders/byterle/byterle.h"
 #include "encoders/byterle/byterle_format.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* byterle_decode.c: the CPU engine of byterle. */
 #include "encoders/byterle/byterle.h"
 
 #include <string.h>

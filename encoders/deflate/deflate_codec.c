@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* deflate_codec.c: the codec's row. */
 #include "encoders/deflate/deflate.h"
 #include "encoders/deflate/deflate_encode.h"
 #include "encoders/deflate/deflate_format.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* deflate_decode.c: decodes raw Deflate (RFC 1951) by the inflater. */
 #include "encoders/deflate/deflate.h"
 
 #include "encoders/deflate/inflate.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* deflate_reference.c: the reference decoder of Deflate: the zlib library. */
 #include "encoders/deflate/deflate.h"
 #include "encoders/deflate/inflate_reference.h"
 

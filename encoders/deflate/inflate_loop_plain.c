@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* inflate_loop_plain.c: the fast loop in portable C. */
 #include "encoders/deflate/inflate_copy.h"
 #include "encoders/deflate/inflate_loop.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* inflate_wide_loop_bmi2.c: the fast loop for units of 16 bits, with BMI2 and AVX2. */
 #include "encoders/deflate/inflate_loop.h"
 
 #if defined(__x86_64__)

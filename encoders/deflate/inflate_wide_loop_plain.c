@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* inflate_wide_loop_plain.c: the fast loop for units of 16 bits, in portable C. */
 #include "encoders/deflate/inflate_copy_wide.h"
 #include "encoders/deflate/inflate_loop.h"
 

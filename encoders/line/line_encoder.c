@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* line_encoder.c: the encoder of the line codecs, with its options. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

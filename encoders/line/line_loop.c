@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* line_loop.c: chooses the form of the inner loop that suits the machine. */
 #include "encoders/line/line_loop.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* lz4_codec.c: the codec's row. */
 #include "encoders/lz4/lz4.h"
 #include "encoders/lz4/lz4_format.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* lz4_frame.c: splits files of LZ4 frames into pieces (lz4_frame.h). */
 #include "encoders/lz4/lz4_frame.h"
 
 #include "encoders/little_endian.h"

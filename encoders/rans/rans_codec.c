@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* rans_codec.c: the codec's row. */
 #include "encoders/rans/rans.h"
 #include "encoders/rans/rans_encode.h"
 #include "encoders/rans/rans_format.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* rans_loop_avx512.c: the inner loop with AVX-512. */
 #include "encoders/rans/rans_loop.h"
 
 #if defined(__x86_64__)

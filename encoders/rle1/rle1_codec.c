@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* rle1_codec.c: the codec's row. */
 #include "encoders/rle1/rle1.h"
 #include "encoders/rle1/rle1_format.h"
 #include "encoders/rle_values.h"

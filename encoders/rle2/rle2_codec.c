@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* rle2_codec.c: the codec's row. */
 #include "encoders/rle2/rle2.h"
 #include "encoders/rle2/rle2_format.h"
 #include "encoders/rle_values.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* stored_codec.c: the codec's row. */
 #include "encoders/stored/stored.h"
 #include "encoders/stored/stored_encode.h"
 #include "encoders/stored/stored_format.h"

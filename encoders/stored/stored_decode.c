@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* stored_decode.c: copies a chunk, with polls. */
 #include "encoders/stored/stored.h"
 
 #include <string.h>

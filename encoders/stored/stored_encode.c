@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* stored_encode.c: an encoder that copies. */
 #include "encoders/stored/stored_encode.h"
 
 #include <errno.h>

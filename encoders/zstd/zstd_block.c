@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* zstd_block.c: decodes a compressed block, a symbol at a time (zstd_block.h). */
 #include "encoders/zstd/zstd_block.h"
 
 #include <string.h>

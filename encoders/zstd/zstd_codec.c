@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* zstd_codec.c: the codec's row. */
 #include "encoders/zstd/zstd.h"
 #include "encoders/zstd/zstd_format.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* zstd_frame.c: reads and verifies headers of frames, blocks and literals. */
 #include "encoders/zstd/zstd_frame.h"
 
 #include "encoders/little_endian.h"

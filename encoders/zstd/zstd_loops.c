@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* zstd_loops.c: chooses the form of the fast loops that suits the machine. */
 #include "encoders/zstd/zstd_loops.h"
 
 #include <errno.h>

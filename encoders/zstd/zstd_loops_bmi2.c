@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* zstd_loops_bmi2.c: the fast loops with BMI2. */
 #include "encoders/zstd/zstd_loops.h"
 
 #if defined(__x86_64__)

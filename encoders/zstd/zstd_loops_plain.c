@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* zstd_loops_plain.c: the fast loops in portable C. */
 #include "encoders/zstd/zstd_loops.h"
 
 #define LOOPS wharf_zstd_loops_plain

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* zstd_table.c: reads FSE and Huffman tables, and makes decoding tables. */
 #include "encoders/zstd/zstd_table.h"
 
 #include <string.h>

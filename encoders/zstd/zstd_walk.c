@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* zstd_walk.c: walks through frames and blocks, a step at a time. */
 #include "encoders/zstd/zstd_walk.h"
 
 #include <string.h>

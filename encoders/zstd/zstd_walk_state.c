@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* zstd_walk_state.c: failures of a walk. */
 #include "encoders/zstd/zstd_walk_state.h"
 
 bool wharf_zstd_fail(struct wharf_zstd_walk *walk, enum wharf_reason reason, size_t at)
