@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* any_decode.c: decodes an input of any format (any_decode.h). */
 #include "clientlib/cli/any_decode.h"
 
 #include "clientlib/cli/any_detect.h"

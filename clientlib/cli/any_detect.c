@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* any_detect.c: detects an input's format, and explains formats that wharf does not read. */
 #include "clientlib/cli/any_detect.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* bench_clients.c: clients of a daemon, for measurements (bench_clients.h). */
 #include "clientlib/cli/bench_clients.h"
 
 #include <errno.h>

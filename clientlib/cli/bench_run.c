@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* bench_run.c: times encoding and decoding of one input. */
 #include "clientlib/cli/bench_run.h"
 
 #include <errno.h>

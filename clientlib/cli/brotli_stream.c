@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* brotli_stream.c: a stream decoder of Brotli (RFC 7932), by libbrotlidec. */
 #include "clientlib/cli/brotli_stream.h"
 
 #include <brotli/decode.h>

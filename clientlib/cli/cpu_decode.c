@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* cpu_decode.c: decodes files of formats that only the CPU reads. */
 #include "clientlib/cli/cpu_decode.h"
 
 #include <errno.h>

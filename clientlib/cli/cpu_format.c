@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* cpu_format.c: the table of file formats that only the CPU reads. */
 #include "clientlib/cli/cpu_format.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* crew.c: threads that work through numbered items (crew.h). */
 #include "clientlib/cli/crew.h"
 #include "clientlib/now.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* daemon_decode.c: decodes one stream in memory as one job of the daemon. */
 #include "clientlib/cli/daemon_decode.h"
 
 #include <errno.h>

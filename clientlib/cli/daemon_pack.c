@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* daemon_pack.c: compresses a container's chunks by a daemon. */
 #include "clientlib/cli/daemon_pack.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* descriptor_path.c: recognises names under /dev and /proc that stand for a descriptor. */
 #include "clientlib/cli/descriptor_path.h"
 
 #include <limits.h>

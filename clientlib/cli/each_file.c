@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* each_file.c: makes one output file of each input (each_file.h). */
 #include "clientlib/cli/each_file.h"
 
 #include <errno.h>

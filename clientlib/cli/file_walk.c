@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* file_walk.c: walks through a file by its headers, without decoding. */
 #include "clientlib/cli/file_walk.h"
 
 #include <errno.h>

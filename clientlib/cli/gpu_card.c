@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_card.c: runs batches on this machine's first GPU, for measurements. */
 #include "clientlib/cli/gpu_card.h"
 
 #include <dlfcn.h>

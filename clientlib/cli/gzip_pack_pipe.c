@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* gzip_pack_pipe.c: packs an input as gzip or BGZF, on all cores (gzip_pack_pipe.h). */
 #include "clientlib/cli/gzip_pack_pipe.h"
 
 #include <errno.h>

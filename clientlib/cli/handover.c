@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* handover.c: hands input and output over to the daemon as files (handover.h). */
 #include "clientlib/cli/handover.h"
 
 #include "clientlib/wharf.h"

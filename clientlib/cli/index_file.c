@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* index_file.c: finds and loads the index of a gzip or zlib file. */
 #include "clientlib/cli/index_file.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* index_range.c: decodes a range of a gzip or zlib file by its index. */
 #include "clientlib/cli/index_range.h"
 
 #include <errno.h>

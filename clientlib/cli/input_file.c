@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* input_file.c: reads a file or a pipe by offset (input_file.h). */
 #include "clientlib/cli/input_file.h"
 
 #include <errno.h>

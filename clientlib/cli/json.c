@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* json.c: writes numbers and strings as JSON. */
 #include "clientlib/cli/json.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* mapped_write.c: writes to a new file on tmpfs by several threads. */
 #include "clientlib/cli/mapped_write.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* message.c: the command's messages and exit statuses. */
 #include "clientlib/cli/message.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* metrics.c: keeps a copy of a daemon's statistics (metrics.h). */
 #include "clientlib/cli/metrics.h"
 
 #include <errno.h>

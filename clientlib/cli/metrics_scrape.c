@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* metrics_scrape.c: reads a daemon's metrics from its metrics socket. */
 #include "clientlib/cli/metrics_scrape.h"
 
 #include <errno.h>

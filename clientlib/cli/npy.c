@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* npy.c: the header of a NumPy file. */
 #include "clientlib/cli/npy.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* number.c: parses and prints numbers, sizes and ranges of the command line. */
 #include "clientlib/cli/number.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* options.c: parses the command line, for all commands (options.h). */
 #include "clientlib/cli/options.h"
 
 #include <errno.h>

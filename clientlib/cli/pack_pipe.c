@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* pack_pipe.c: packs an input into a wharf container, with chunks in parallel. */
 #include "clientlib/cli/pack_pipe.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* parallel_stream.c: decodes a stream of an input by several threads. */
 #include "clientlib/cli/parallel_stream.h"
 
 #include <errno.h>

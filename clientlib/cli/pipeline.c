@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline.c: one thread reads, many work, and one writes in order (pipeline.h). */
 #include "clientlib/cli/pipeline.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* preload_library.c: finds libwharf-preload.so. */
 #include "clientlib/cli/preload_library.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* progress.c: a line on the terminal while long work runs. */
 #include "clientlib/cli/progress.h"
 
 #include <stdatomic.h>

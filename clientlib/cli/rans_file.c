@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* rans_file.c: reads files of rans, in wharf's own format and in that of the paper. */
 #include "clientlib/cli/rans_file.h"
 
 #include <errno.h>

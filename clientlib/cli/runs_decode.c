@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* runs_decode.c: decodes one long stream of ORC's run lengths in pieces. */
 #include "clientlib/cli/runs_decode.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* salvage_note.c: notes the damage of an input that is salvaged. */
 #include "clientlib/cli/salvage_note.h"
 
 #include <inttypes.h>

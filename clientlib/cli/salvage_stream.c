@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* salvage_stream.c: salvages a file that is one stream. */
 #include "clientlib/cli/salvage_stream.h"
 
 #include "clientlib/cli/stream_pipe.h"

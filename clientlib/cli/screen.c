@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* screen.c: uses the terminal's alternate screen (screen.h). */
 #include "clientlib/cli/screen.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* sparse.c: writes holes in place of blocks of zeros. */
 #include "clientlib/cli/sparse.h"
 
 #include <stdbool.h>

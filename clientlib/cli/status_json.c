@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* status_json.c: prints `wharf status --json`. */
 #include "clientlib/cli/status_json.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* stream_pipe.c: decodes a stream of any length in bounded memory. */
 #include "clientlib/cli/stream_pipe.h"
 
 #include <errno.h>

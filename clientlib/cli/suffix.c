@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* suffix.c: compares the ends of file names. */
 #include "clientlib/cli/suffix.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* tally.c: counts a command's work, and writes its report. */
 #include "clientlib/cli/tally.h"
 
 #include <inttypes.h>

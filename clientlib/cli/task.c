@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* task.c: a command's work from one input to its output (task.h). */
 #include "clientlib/cli/task.h"
 
 #include <errno.h>

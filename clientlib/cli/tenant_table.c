@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* tenant_table.c: the table of tenants of `wharf status` and `wharf top`. */
 #include "clientlib/cli/tenant_table.h"
 
 #include <stdbool.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* value_type.c: checks the option --type. */
 #include "clientlib/cli/value_type.h"
 
 #include "clientlib/cli/message.h"

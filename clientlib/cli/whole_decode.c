@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* whole_decode.c: decodes one stream in memory, by a daemon or in this process. */
 #include "clientlib/cli/whole_decode.h"
 
 #include <errno.h>
