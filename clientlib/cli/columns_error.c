@@ -43,12 +43,14 @@ int wharf_cli_columns_fail(struct wharf_cli_task *task, const struct wharf_orc_f
                            const struct wharf_orc_error *error)
 {
     const char *name = task->input->name;
-    char place[PLACE_NBYTES];
+    char place[PLACE_NBYTES], other[24] = "";
 
     print_place(file, error, place);
+    if (error->other)
+        snprintf(other, sizeof(other), " %" PRIu64, error->other);
     if (error->trouble == WHARF_ORC_SYSTEM)
         return fail_system(task, place, error->error);
-    wharf_cli_say("%s: %s: %s%s%s", name, place, error->what, error->reason ? ": " : "",
+    wharf_cli_say("%s: %s: %s%s%s%s", name, place, error->what, other, error->reason ? ": " : "",
                   error->reason ? wharf_reason_string(error->reason) : "");
     if (error->trouble == WHARF_ORC_UNKNOWN)
         return wharf_cli_tally_error(task->tally, name, -EOPNOTSUPP);

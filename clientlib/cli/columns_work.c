@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * columns_work.c: the work goes in rounds of some columns and some stripes.
+ * columns_work.c: reads the footers of all stripes, each once, then decodes in rounds of some
+ * columns and some stripes.
  *
- * A round reads the stripes' footers first, then decodes: an item is one column of one stripe.
- * Where its rows come to stand in the output is known beforehand, so each item writes its own.
- * Items of a column are begun in the order of the stripes, and after a failure none behind it are:
- * the failure that is told is the first one in the file, however many threads there are.
+ * An item is one column of one stripe.  Where its rows come to stand in the output is known
+ * beforehand, so each item writes its own.  Items of
+ * a column are begun in the order of the stripes, and after a failure none behind it are: the
+ * failure that is told is the first one in the file, however many threads there are.
  */
 #include "clientlib/cli/columns_work.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -22,6 +24,8 @@ enum {
     /* Each has two outputs. */
     ROUND_COLUMNS = WHARF_CLI_MAX_OUTPUTS / 2,
     ROUND_STRIPES = 64,
+    /* Of the streams' places in all stripes; 100 columns of 50,000 stripes. */
+    MOST_PLACES_NBYTES = 256 << 20,
 };
 
 /* A column of the round. */
@@ -50,12 +54,15 @@ struct work {
     struct hand *hands;
     uint64_t head_nbytes; /* of an output */
 
+    struct wharf_orc_wanted wanted;
+    struct wharf_orc_place *places; /* by stripe, then place */
+    struct part footers;            /* has_failed: a stripe's footer, the first bad one */
+    bool is_footer_told;
+
     struct part *parts;
-    struct wharf_orc_column *round; /* of each part */
     size_t n_parts;
     uint32_t first_stripe;
     uint32_t n_stripes;
-    struct wharf_orc_streams *streams; /* by stripe, then part */
 
     pthread_mutex_t lock; /* for the counts and failures of the parts */
 };
@@ -101,21 +108,52 @@ static bool is_over(struct work *work, const struct part *part, uint32_t stripe)
     return over;
 }
 
-/* ---- a round ------------------------------------------------------------------------------- */
+/* ---- footers ------------------------------------------------------------------------------- */
 
 static int read_stripe(void *context, size_t item, unsigned hand)
 {
     struct work *work = context;
-    uint32_t stripe = work->first_stripe + (uint32_t)item;
+    uint32_t stripe = (uint32_t)item;
     struct part failure = {0};
 
     (void)hand;
-    if (wharf_orc_stripe_read(work->columns->file, stripe, work->round, work->n_parts,
-                              work->streams + item * work->n_parts, &failure.error) < 0)
-        for (size_t i = 0; i < work->n_parts; i++)
-            note_failure(work, &work->parts[i], stripe, &failure);
+    if (!is_over(work, &work->footers, stripe) &&
+        wharf_orc_stripe_read(work->columns->file, stripe, &work->wanted,
+                              work->places + item * work->wanted.n_places, &failure.error) < 0)
+        note_failure(work, &work->footers, stripe, &failure);
     return 0;
 }
+
+static int refuse_many(const struct work *work)
+{
+    const struct wharf_cli_columns *columns = work->columns;
+
+    wharf_cli_say("%s: %zu columns of %" PRIu32 " stripes are too many at once: name fewer of them",
+                  columns->task->input->name, columns->n_columns, columns->file->n_stripes);
+    return wharf_cli_tally_failure(columns->task->tally, columns->task->input->name, -E2BIG,
+                                   WHARF_CLI_FAILED);
+}
+
+static int read_footers(struct work *work)
+{
+    const struct wharf_cli_columns *columns = work->columns;
+    uint32_t n_stripes = columns->file->n_stripes;
+    uint64_t ns;
+
+    if (wharf_orc_wanted_init(&work->wanted, columns->file) < 0)
+        return wharf_cli_task_error(columns->task, "cannot decode", -ENOMEM);
+    for (size_t i = 0; i < columns->n_columns; i++)
+        wharf_orc_wanted_add(&work->wanted, &columns->columns[i].column);
+    if (n_stripes > MOST_PLACES_NBYTES / sizeof(*work->places) / work->wanted.n_places)
+        return refuse_many(work);
+    work->places = calloc((size_t)n_stripes * work->wanted.n_places + 1, sizeof(*work->places));
+    if (!work->places)
+        return wharf_cli_task_error(columns->task, "cannot decode", -ENOMEM);
+    wharf_cli_crew_run(work->crew, read_stripe, work, n_stripes, &ns);
+    return WHARF_CLI_GOOD;
+}
+
+/* ---- a round ------------------------------------------------------------------------------- */
 
 /* Writes n rows from `row` on.  Whether that went well. */
 static bool write_rows(const struct work *work, struct part *part, const struct hand *hand,
@@ -154,42 +192,62 @@ static bool decode_rows(struct work *work, struct part *part, struct hand *hand,
     return true;
 }
 
-static int decode_item(void *context, size_t item, unsigned number)
+static void decode_item(struct work *work, size_t item, struct hand *hand)
 {
-    struct work *work = context;
     struct part *part = &work->parts[item % work->n_parts];
     uint32_t stripe = work->first_stripe + (uint32_t)(item / work->n_parts);
-    struct hand *hand = &work->hands[number];
+    struct wharf_orc_streams streams;
     struct part failure = {0};
 
     if (is_over(work, part, stripe))
-        return 0;
+        return;
+    wharf_orc_streams_of(&work->wanted, work->places + (size_t)stripe * work->wanted.n_places,
+                         &part->of->column, &streams);
     if (wharf_orc_reader_open(&hand->reader, work->columns->file, stripe, &part->of->column,
-                              &work->streams[item], &failure.error) < 0) {
+                              &streams, &failure.error) < 0) {
         note_failure(work, part, stripe, &failure);
-        return 0;
+        return;
     }
     if (!decode_rows(work, part, hand, stripe, &failure))
         note_failure(work, part, stripe, &failure);
     wharf_orc_reader_close(&hand->reader);
+}
+
+static int do_item(void *context, size_t item, unsigned number)
+{
+    struct work *work = context;
+
+    decode_item(work, item, &work->hands[number]);
     return 0;
 }
 
+static bool have_all_failed(const struct work *work)
+{
+    for (size_t i = 0; i < work->n_parts; i++)
+        if (!work->parts[i].has_failed)
+            return false;
+    return true;
+}
+
+/* Those before the first bad footer, at which all columns fail that have not before it. */
 static void do_stripes(struct work *work)
 {
     const struct wharf_orc_file *file = work->columns->file;
+    uint32_t end = work->footers.has_failed ? work->footers.failed_stripe : file->n_stripes;
     uint64_t ns;
 
-    for (work->first_stripe = 0; work->first_stripe < file->n_stripes;
+    for (work->first_stripe = 0; work->first_stripe < end && !have_all_failed(work);
          work->first_stripe += work->n_stripes) {
-        uint32_t left = file->n_stripes - work->first_stripe;
+        uint32_t left = end - work->first_stripe;
         work->n_stripes = left < ROUND_STRIPES ? left : ROUND_STRIPES;
-        wharf_cli_crew_run(work->crew, read_stripe, work, work->n_stripes, &ns);
-        wharf_cli_crew_run(work->crew, decode_item, work, work->n_stripes * work->n_parts, &ns);
+        size_t n_items = work->n_stripes * work->n_parts;
+        wharf_cli_crew_run(work->crew, do_item, work, n_items, &ns);
         const struct wharf_orc_stripe *last =
             &file->stripes[work->first_stripe + work->n_stripes - 1];
         wharf_cli_task_move(work->columns->task, last->offset + last->nbytes, 0);
     }
+    for (size_t i = 0; i < work->n_parts && work->footers.has_failed; i++)
+        note_failure(work, &work->parts[i], end, &work->footers);
 }
 
 /* ---- outputs ------------------------------------------------------------------------------- */
@@ -285,9 +343,20 @@ static int commit(const struct work *work, struct part *part)
     return WHARF_CLI_GOOD;
 }
 
-static int finish(const struct work *work, struct part *part, bool is_said)
+/* A bad footer, which all columns may have failed at, is told once. */
+static int fail_data(struct work *work, const struct part *part)
 {
     const struct wharf_cli_columns *columns = work->columns;
+    bool is_footer = part->error.column == WHARF_ORC_NOWHERE;
+
+    if (is_footer && work->is_footer_told)
+        return WHARF_CLI_FAILED;
+    work->is_footer_told = work->is_footer_told || is_footer;
+    return wharf_cli_columns_fail(columns->task, columns->file, &part->error);
+}
+
+static int finish(struct work *work, struct part *part)
+{
     int status = WHARF_CLI_GOOD;
 
     if (!part->has_failed) {
@@ -299,31 +368,14 @@ static int finish(const struct work *work, struct part *part, bool is_said)
     }
     if (part->write_error < 0)
         status = fail_write(work, part, part->write_error);
-    else if (part->has_failed && is_said)
-        status = WHARF_CLI_FAILED;
     else if (part->has_failed)
-        status = wharf_cli_columns_fail(columns->task, columns->file, &part->error);
+        status = fail_data(work, part);
     if (status == WHARF_CLI_GOOD)
         return commit(work, part);
     wharf_cli_say("%s: not written", part->of->values_path);
     wharf_cli_output_discard(&part->values);
     wharf_cli_output_discard(&part->nulls);
     return status;
-}
-
-/* Whether what failed is a stripe's footer, of which the columns before it have told. */
-static bool is_told(const struct part *parts, size_t i)
-{
-    const struct part *part = &parts[i];
-
-    if (!part->has_failed || part->write_error < 0 || part->error.column != WHARF_ORC_NOWHERE)
-        return false;
-    for (size_t before = 0; before < i; before++)
-        if (parts[before].has_failed && parts[before].write_error == 0 &&
-            parts[before].error.column == WHARF_ORC_NOWHERE &&
-            parts[before].failed_stripe == part->failed_stripe)
-            return true;
-    return false;
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -337,7 +389,6 @@ static void do_columns(struct work *work, size_t first)
     for (size_t i = first; i < columns->n_columns && i < first + ROUND_COLUMNS; i++) {
         struct part *part = &work->parts[work->n_parts];
         *part = (struct part){.of = &columns->columns[i]};
-        work->round[work->n_parts] = part->of->column;
         if (open_outputs(columns, part) == WHARF_CLI_GOOD)
             work->n_parts++;
     }
@@ -345,7 +396,7 @@ static void do_columns(struct work *work, size_t first)
         return;
     do_stripes(work);
     for (size_t i = 0; i < work->n_parts; i++)
-        finish(work, &work->parts[i], is_told(work->parts, i));
+        finish(work, &work->parts[i]);
 }
 
 static int make_memory(struct work *work)
@@ -353,10 +404,8 @@ static int make_memory(struct work *work)
     unsigned n_threads = work->columns->task->options->n_threads;
 
     work->parts = calloc(ROUND_COLUMNS, sizeof(*work->parts));
-    work->round = calloc(ROUND_COLUMNS, sizeof(*work->round));
-    work->streams = calloc((size_t)ROUND_STRIPES * ROUND_COLUMNS, sizeof(*work->streams));
     work->hands = malloc(n_threads * sizeof(*work->hands));
-    if (!work->parts || !work->round || !work->streams || !work->hands)
+    if (!work->parts || !work->hands)
         return -ENOMEM;
     return wharf_cli_crew_new(n_threads, &work->crew);
 }
@@ -372,12 +421,13 @@ int wharf_cli_columns_decode(const struct wharf_cli_columns *columns)
 
     if (r < 0)
         wharf_cli_task_error(columns->task, "cannot decode", r);
-    for (size_t first = 0; r == 0 && first < columns->n_columns; first += ROUND_COLUMNS)
-        do_columns(&work, first);
+    else if (read_footers(&work) == WHARF_CLI_GOOD)
+        for (size_t first = 0; first < columns->n_columns; first += ROUND_COLUMNS)
+            do_columns(&work, first);
+    wharf_orc_wanted_deinit(&work.wanted);
+    free(work.places);
     wharf_cli_crew_free(work.crew);
     free(work.hands);
-    free(work.streams);
-    free(work.round);
     free(work.parts);
     return columns->task->tally->status;
 }

@@ -8,6 +8,10 @@
 
 #include "encoders/codec.h"
 
+/* What all blocks of a part may take more than WORTH times what they hold.  Every stream is read
+ * for each of the columns that it belongs to, so this is small. */
+enum { MOST_LOST_NBYTES = 1024, WORTH = 4 };
+
 void wharf_orc_blocks_init(struct wharf_orc_blocks *blocks, const struct wharf_orc_bytes *of,
                            uint64_t offset, uint64_t nbytes)
 {
@@ -21,54 +25,51 @@ void wharf_orc_blocks_init(struct wharf_orc_blocks *blocks, const struct wharf_o
 
 void wharf_orc_blocks_deinit(struct wharf_orc_blocks *blocks)
 {
-    free(blocks->packed);
-    blocks->packed = NULL;
+    free(blocks->packed.bytes);
+    blocks->packed.bytes = NULL;
 }
 
-static int fail(const struct wharf_orc_blocks *blocks, enum wharf_orc_trouble trouble,
-                const char *what, struct wharf_orc_error *ret_error)
+static int fail(enum wharf_orc_trouble trouble, const char *what, uint64_t offset,
+                struct wharf_orc_error *ret_error)
 {
     *ret_error = (struct wharf_orc_error){
         .trouble = trouble,
         .what = what,
-        .offset = blocks->block_at,
+        .offset = offset,
         .stripe = WHARF_ORC_NOWHERE,
         .column = WHARF_ORC_NOWHERE,
     };
     return -1;
 }
 
-static int fail_system(const struct wharf_orc_blocks *blocks, int error,
-                       struct wharf_orc_error *ret_error)
+static int fail_system(int error, uint64_t offset, struct wharf_orc_error *ret_error)
 {
-    fail(blocks, WHARF_ORC_SYSTEM, "cannot be read", ret_error);
+    fail(WHARF_ORC_SYSTEM, "cannot be read", offset, ret_error);
     ret_error->error = error;
     return -1;
 }
 
-/* Reads the next nbytes of the file, and moves past them. */
-static int take(struct wharf_orc_blocks *blocks, void *to, size_t nbytes,
-                struct wharf_orc_error *ret_error)
-{
-    const struct wharf_orc_source *source = &blocks->of->source;
-    int r = nbytes ? source->read(source->context, blocks->at, to, nbytes) : 0;
+/* ---- one block ----------------------------------------------------------------------------- */
 
-    if (r < 0)
-        return fail_system(blocks, r, ret_error);
-    blocks->at += nbytes;
-    return 0;
+/* Bytes of the block at `at`. */
+static int take(const struct wharf_orc_bytes *of, uint64_t at, uint64_t from, void *to,
+                size_t nbytes, struct wharf_orc_error *ret_error)
+{
+    int r = nbytes ? of->source.read(of->source.context, from, to, nbytes) : 0;
+
+    return r < 0 ? fail_system(r, at, ret_error) : 0;
 }
 
-static int make_room(struct wharf_orc_blocks *blocks, size_t nbytes,
+static int make_room(struct wharf_orc_scratch *scratch, const struct wharf_orc_block *block,
                      struct wharf_orc_error *ret_error)
 {
-    if (nbytes <= blocks->packed_avail)
+    if (block->nbytes <= scratch->avail)
         return 0;
-    uint8_t *packed = realloc(blocks->packed, nbytes);
-    if (!packed)
-        return fail_system(blocks, -ENOMEM, ret_error);
-    blocks->packed = packed;
-    blocks->packed_avail = nbytes;
+    uint8_t *bytes = realloc(scratch->bytes, block->nbytes);
+    if (!bytes)
+        return fail_system(-ENOMEM, block->at, ret_error);
+    scratch->bytes = bytes;
+    scratch->avail = block->nbytes;
     return 0;
 }
 
@@ -86,15 +87,15 @@ static const struct wharf_codec_ops *codec_of(uint32_t compression)
     }
 }
 
-static int decode(struct wharf_orc_blocks *blocks, size_t packed_nbytes, uint8_t *out,
-                  size_t *ret_nbytes, struct wharf_orc_error *ret_error)
+static int decode(const struct wharf_orc_bytes *of, const struct wharf_orc_block *block,
+                  const uint8_t *packed, uint8_t *out, size_t *ret_nbytes,
+                  struct wharf_orc_error *ret_error)
 {
-    const struct wharf_codec_ops *codec = codec_of(blocks->of->compression);
     struct wharf_outcome outcome;
 
-    codec->decode(blocks->packed, packed_nbytes, out, blocks->of->block_nbytes, NULL, &outcome);
+    codec_of(of->compression)->decode(packed, block->nbytes, out, of->block_nbytes, NULL, &outcome);
     if (outcome.result != WHARF_OK) {
-        fail(blocks, WHARF_ORC_DAMAGED, "a block does not decode", ret_error);
+        fail(WHARF_ORC_DAMAGED, "a block does not decode", block->at, ret_error);
         ret_error->reason = outcome.reason;
         return -1;
     }
@@ -102,43 +103,71 @@ static int decode(struct wharf_orc_blocks *blocks, size_t packed_nbytes, uint8_t
     return 0;
 }
 
-/* A file without compression has no block headers.  Its parts are read in pieces of the block
- * size. */
-static int next_plain(struct wharf_orc_blocks *blocks, uint8_t *out, size_t *ret_nbytes,
-                      struct wharf_orc_error *ret_error)
+int wharf_orc_block_find(const struct wharf_orc_bytes *of, uint64_t at, uint64_t end,
+                         struct wharf_orc_block *ret_block, struct wharf_orc_error *ret_error)
 {
-    uint64_t left = blocks->end - blocks->at;
+    struct wharf_orc_block block = {.at = at, .body = at, .is_plain = true};
+    uint8_t header[WHARF_ORC_BLOCK_HEADER_NBYTES];
 
-    *ret_nbytes = left < blocks->of->block_nbytes ? (size_t)left : blocks->of->block_nbytes;
-    return take(blocks, out, *ret_nbytes, ret_error);
+    if (of->compression == WHARF_ORC_NONE) {
+        block.nbytes = end - at < of->block_nbytes ? (size_t)(end - at) : of->block_nbytes;
+        *ret_block = block;
+        return 0;
+    }
+    if (end - at < sizeof(header))
+        return fail(WHARF_ORC_DAMAGED, "it ends inside a block's header", at, ret_error);
+    if (take(of, at, at, header, sizeof(header), ret_error) < 0)
+        return -1;
+    block.body += sizeof(header);
+    block.nbytes = (size_t)(header[0] | header[1] << 8 | header[2] << 16) >> 1;
+    block.is_plain = header[0] & 1;
+    if (block.nbytes > end - block.body)
+        return fail(WHARF_ORC_DAMAGED, "it ends inside a block", at, ret_error);
+    if (block.is_plain && block.nbytes > of->block_nbytes)
+        return fail(WHARF_ORC_DAMAGED, "a block is larger than the block size", at, ret_error);
+    *ret_block = block;
+    return 0;
+}
+
+int wharf_orc_block_decode(const struct wharf_orc_bytes *of, const struct wharf_orc_block *block,
+                           struct wharf_orc_scratch *scratch, uint8_t *out, size_t *ret_nbytes,
+                           struct wharf_orc_error *ret_error)
+{
+    if (block->is_plain) {
+        *ret_nbytes = block->nbytes;
+        return take(of, block->at, block->body, out, block->nbytes, ret_error);
+    }
+    if (make_room(scratch, block, ret_error) < 0 ||
+        take(of, block->at, block->body, scratch->bytes, block->nbytes, ret_error) < 0)
+        return -1;
+    return decode(of, block, scratch->bytes, out, ret_nbytes, ret_error);
+}
+
+/* ---- one after the other ------------------------------------------------------------------- */
+
+static int decode_next(struct wharf_orc_blocks *blocks, struct wharf_orc_block *block, uint8_t *out,
+                       size_t *ret_nbytes, struct wharf_orc_error *ret_error)
+{
+    if (wharf_orc_block_find(blocks->of, blocks->at, blocks->end, block, ret_error) < 0)
+        return -1;
+    return wharf_orc_block_decode(blocks->of, block, &blocks->packed, out, ret_nbytes, ret_error);
 }
 
 int wharf_orc_blocks_next(struct wharf_orc_blocks *blocks, uint8_t *out, size_t *ret_nbytes,
                           struct wharf_orc_error *ret_error)
 {
-    uint8_t header[WHARF_ORC_BLOCK_HEADER_NBYTES];
+    struct wharf_orc_block block;
 
     blocks->block_at = blocks->at;
-    if (blocks->of->compression == WHARF_ORC_NONE)
-        return next_plain(blocks, out, ret_nbytes, ret_error);
-    if (blocks->end - blocks->at < sizeof(header))
-        return fail(blocks, WHARF_ORC_DAMAGED, "it ends inside a block's header", ret_error);
-    if (take(blocks, header, sizeof(header), ret_error) < 0)
+    if (decode_next(blocks, &block, out, ret_nbytes, ret_error) < 0)
         return -1;
-    size_t nbytes = (size_t)(header[0] | header[1] << 8 | header[2] << 16) >> 1;
-    if (nbytes > blocks->end - blocks->at)
-        return fail(blocks, WHARF_ORC_DAMAGED, "it ends inside a block", ret_error);
-    if (header[0] & 1) {
-        if (nbytes > blocks->of->block_nbytes)
-            return fail(blocks, WHARF_ORC_DAMAGED, "a block is larger than the block size",
-                        ret_error);
-        *ret_nbytes = nbytes;
-        return take(blocks, out, nbytes, ret_error);
-    }
-    if (make_room(blocks, nbytes, ret_error) < 0 ||
-        take(blocks, blocks->packed, nbytes, ret_error) < 0)
-        return -1;
-    return decode(blocks, nbytes, out, ret_nbytes, ret_error);
+    blocks->at = block.body + block.nbytes;
+    uint64_t taken = blocks->at - block.at, held = WORTH * (uint64_t)*ret_nbytes;
+    blocks->lost_nbytes += taken > held ? taken - held : 0;
+    if (blocks->lost_nbytes > MOST_LOST_NBYTES)
+        return fail(WHARF_ORC_DAMAGED, "its blocks hold far less than they take", block.at,
+                    ret_error);
+    return 0;
 }
 
 int wharf_orc_blocks_all(struct wharf_orc_blocks *blocks, size_t most_nbytes, uint8_t **ret_bytes,
@@ -153,7 +182,7 @@ int wharf_orc_blocks_all(struct wharf_orc_blocks *blocks, size_t most_nbytes, ui
             uint8_t *larger = realloc(bytes, avail);
             if (!larger) {
                 free(bytes);
-                return fail_system(blocks, -ENOMEM, ret_error);
+                return fail_system(-ENOMEM, blocks->block_at, ret_error);
             }
             bytes = larger;
         }
@@ -164,8 +193,8 @@ int wharf_orc_blocks_all(struct wharf_orc_blocks *blocks, size_t most_nbytes, ui
         nbytes += more;
         if (nbytes > most_nbytes) {
             free(bytes);
-            return fail(blocks, WHARF_ORC_UNKNOWN, "it is larger than any writer makes it",
-                        ret_error);
+            return fail(WHARF_ORC_UNKNOWN, "it is larger than any writer makes it",
+                        blocks->block_at, ret_error);
         }
     }
     *ret_bytes = bytes;

@@ -32,13 +32,27 @@ struct wharf_orc_bytes {
     uint32_t block_nbytes;
 };
 
+/* A block, or without compression a piece of the part. */
+struct wharf_orc_block {
+    uint64_t at;   /* in the file, of its header */
+    uint64_t body; /* likewise, of what follows it */
+    size_t nbytes; /* of that */
+    bool is_plain;
+};
+
+/* Room for compressed bytes, made when it is needed.  All zeros at first. */
+struct wharf_orc_scratch {
+    uint8_t *bytes;
+    size_t avail;
+};
+
 struct wharf_orc_blocks {
     const struct wharf_orc_bytes *of;
     uint64_t at; /* offset in the file of the next block */
     uint64_t end;
-    uint64_t block_at; /* offset of the block that was read last, for errors */
-    uint8_t *packed;   /* a compressed block; allocated on first use */
-    size_t packed_avail;
+    uint64_t block_at;    /* of the last one */
+    uint64_t lost_nbytes; /* of blocks that hold far less than they take */
+    struct wharf_orc_scratch packed;
 };
 
 /* Starts at `offset` of `of`, which the part must not leave.  Allocates nothing yet. */
@@ -53,15 +67,24 @@ static inline bool wharf_orc_blocks_have_more(const struct wharf_orc_blocks *blo
 }
 
 /*
- * Decodes the next block into `out`, which has room for the file's block size.  There must be one:
- * see wharf_orc_blocks_have_more.  On failure it fills *ret_error except for where, stripe and
- * column, which only the caller knows.
+ * The next block, of which there is one, to `out`, which has room for the file's block size.  Of
+ * *ret_error it fills all but where, stripe and column.
+ *
+ * Who reads a part does so in time that what it gets bounds: blocks that hold next to nothing,
+ * which no writer makes, are refused after some.
  */
 int wharf_orc_blocks_next(struct wharf_orc_blocks *blocks, uint8_t *out, size_t *ret_nbytes,
                           struct wharf_orc_error *ret_error);
 
-/* Decodes all blocks that are left into *ret_bytes, which the caller frees.  Fails if they have
- * more than most_nbytes. */
+/* The block at `at`, before `end`, of which only the header is read; */
+int wharf_orc_block_find(const struct wharf_orc_bytes *of, uint64_t at, uint64_t end,
+                         struct wharf_orc_block *ret_block, struct wharf_orc_error *ret_error);
+/* and its bytes, decoded, as for _next. */
+int wharf_orc_block_decode(const struct wharf_orc_bytes *of, const struct wharf_orc_block *block,
+                           struct wharf_orc_scratch *scratch, uint8_t *out, size_t *ret_nbytes,
+                           struct wharf_orc_error *ret_error);
+
+/* All of them at once: *ret_bytes is to be freed.  More than most_nbytes are refused. */
 int wharf_orc_blocks_all(struct wharf_orc_blocks *blocks, size_t most_nbytes, uint8_t **ret_bytes,
                          size_t *ret_nbytes, struct wharf_orc_error *ret_error);
 

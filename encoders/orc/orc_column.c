@@ -53,9 +53,9 @@ static int open_data(struct wharf_orc_reader *reader, const struct wharf_orc_fil
 {
     static const uint32_t types[] = {0, 0, WHARF_RLE_I16, WHARF_RLE_I32, WHARF_RLE_I64};
     uint32_t kind = reader->column->kind;
-    uint32_t codec = kind <= WHARF_ORC_TINYINT                  ? WHARF_CODEC_BYTERLE
-                     : streams->encoding == WHARF_ORC_DIRECT_V2 ? WHARF_CODEC_RLE2
-                                                                : WHARF_CODEC_RLE1;
+    uint32_t codec = kind <= WHARF_ORC_TINYINT                       ? WHARF_CODEC_BYTERLE
+                     : streams->data.encoding == WHARF_ORC_DIRECT_V2 ? WHARF_CODEC_RLE2
+                                                                     : WHARF_CODEC_RLE1;
 
     if (wharf_orc_values_open(&reader->data, &file->bytes, &streams->data, codec, types[kind],
                               ret_error) < 0)
@@ -84,10 +84,10 @@ int wharf_orc_reader_open(struct wharf_orc_reader *reader, const struct wharf_or
     reader->column = column;
     reader->stripe = stripe;
     reader->n_left = from->n_rows;
-    if (!streams->has_encoding)
+    if (!streams->data.has_encoding)
         return fail(reader, WHARF_ORC_DAMAGED, "the stripe footer does not say how it is coded",
                     footer_at, ret_error);
-    if (!knows_encoding(column, streams->encoding))
+    if (!knows_encoding(column, streams->data.encoding))
         return fail(reader, WHARF_ORC_UNKNOWN, "it is coded in a way that wharf does not know",
                     footer_at, ret_error);
     r = open_present(reader, file, streams, ret_error);

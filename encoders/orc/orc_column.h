@@ -25,19 +25,38 @@ struct wharf_orc_column {
 const char *wharf_orc_column_find(const struct wharf_orc_file *file, uint32_t number,
                                   struct wharf_orc_column *ret_column);
 
-/* Where the streams of a column are in one stripe, by level of its path, and how its integers are
- * encoded. */
+/*
+ * Which streams of a stripe some columns need.  Columns within a structure share its PRESENT
+ * stream, which has one place.
+ */
+struct wharf_orc_wanted {
+    uint32_t n_types;
+    uint32_t n_places;
+    uint32_t *data;    /* by type: its stream's place, or WHARF_ORC_NOWHERE */
+    uint32_t *present; /* likewise */
+    uint32_t *types;   /* by place: the column with this DATA stream, or WHARF_ORC_NOWHERE */
+};
+
+/* 0 or -ENOMEM.  No column is wanted yet. */
+int wharf_orc_wanted_init(struct wharf_orc_wanted *wanted, const struct wharf_orc_file *file);
+/* Also of what is all zeros. */
+void wharf_orc_wanted_deinit(struct wharf_orc_wanted *wanted);
+void wharf_orc_wanted_add(struct wharf_orc_wanted *wanted, const struct wharf_orc_column *column);
+
+/* Reads the footer of a stripe, in time that its size bounds.  ret_places has n_places. */
+int wharf_orc_stripe_read(const struct wharf_orc_file *file, uint32_t stripe,
+                          const struct wharf_orc_wanted *wanted, struct wharf_orc_place *ret_places,
+                          struct wharf_orc_error *ret_error);
+
+/* The streams of a wanted column in a stripe, by levels of its path. */
 struct wharf_orc_streams {
     struct wharf_orc_place present[WHARF_ORC_MAX_DEPTH];
     struct wharf_orc_place data;
-    uint32_t encoding;
-    bool has_encoding;
 };
-
-/* Reads the footer of a stripe, and fills ret_streams for n_columns columns. */
-int wharf_orc_stripe_read(const struct wharf_orc_file *file, uint32_t stripe,
-                          const struct wharf_orc_column *columns, size_t n_columns,
-                          struct wharf_orc_streams *ret_streams, struct wharf_orc_error *ret_error);
+void wharf_orc_streams_of(const struct wharf_orc_wanted *wanted,
+                          const struct wharf_orc_place *places,
+                          const struct wharf_orc_column *column,
+                          struct wharf_orc_streams *ret_streams);
 
 enum { WHARF_ORC_MOST_ROWS = 8192 };
 

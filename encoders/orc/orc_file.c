@@ -199,6 +199,35 @@ static bool take_stripe(const struct tail *tail, const Wharf__Orc__StripeInforma
     return true;
 }
 
+static int fail_stripe(const struct tail *tail, uint32_t stripe, const char *what)
+{
+    fail_footer(tail, WHARF_ORC_DAMAGED, what);
+    tail->error->stripe = stripe;
+    return -1;
+}
+
+/* A stripe and what is before it: without this check many stripes of a small file could share one
+ * large footer or stream, each of them decoded once more. */
+static int check_order(const struct tail *tail, uint32_t number)
+{
+    const struct wharf_orc_stripe *stripe = &tail->file->stripes[number];
+    uint64_t end_before = 0;
+
+    if (number > 0) {
+        const struct wharf_orc_stripe *before = stripe - 1;
+        end_before = before->offset + before->nbytes + before->footer_nbytes;
+    }
+    if (stripe->offset < end_before) {
+        fail_stripe(tail, number, "the stripe begins before the end of the one before it, at byte");
+        tail->error->offset = stripe->offset;
+        tail->error->other = end_before;
+        return -1;
+    }
+    if (stripe->footer_nbytes == 0)
+        return fail_stripe(tail, number, "the stripe has no footer");
+    return 0;
+}
+
 static int take_stripes(struct tail *tail, const Wharf__Orc__Footer *footer)
 {
     struct wharf_orc_file *file = tail->file;
@@ -212,11 +241,10 @@ static int take_stripes(struct tail *tail, const Wharf__Orc__Footer *footer)
     file->n_stripes = (uint32_t)footer->n_stripes;
     for (uint32_t i = 0; i < file->n_stripes; i++) {
         struct wharf_orc_stripe *stripe = &file->stripes[i];
-        if (!take_stripe(tail, footer->stripes[i], stripe)) {
-            fail_footer(tail, WHARF_ORC_DAMAGED, "a stripe is outside the file");
-            tail->error->stripe = i;
+        if (!take_stripe(tail, footer->stripes[i], stripe))
+            return fail_stripe(tail, i, "a stripe is outside the file");
+        if (check_order(tail, i) < 0)
             return -1;
-        }
         stripe->first_row = n_rows;
         /* Leaves 4 bits: also the number of bytes of a column of 8-byte values is below 2^63. */
         if (stripe->n_rows > (INT64_MAX >> 4) - n_rows)

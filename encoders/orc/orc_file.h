@@ -2,8 +2,11 @@
 /*
  * orc_file.h: reads the tail of an ORC file: its types and stripes, from postscript and footer.
  *
- * The file may be hostile.  Memory is bounded by the footer's size, and time by the bytes that are
- * read.  Functions return 0, or -1 with *ret_error filled.
+ * Every byte of the file is hostile.  Memory is bounded by the size of the footer, and time by that
+ * of what is read.  Stripes lie in the order of their numbers, do not overlap, and each has a
+ * footer.  So there are no more stripes than bytes, and no byte belongs to two of them.
+ *
+ * All functions return 0, or -1 with *ret_error filled.
  */
 #ifndef WHARF_ENCODERS_ORC_ORC_FILE_H
 #define WHARF_ENCODERS_ORC_ORC_FILE_H

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* orc_stripe.c: finds the columns that wharf can read, and their streams in a stripe. */
+/* orc_stripe.c: what columns there are to read, and where their streams stand in a stripe. */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "encoders/orc/orc_column.h"
 #include "encoders/orc/orc_message.h"
@@ -52,7 +54,59 @@ const char *wharf_orc_column_find(const struct wharf_orc_file *file, uint32_t nu
     return NULL;
 }
 
-/* ---- streams ------------------------------------------------------------------------------- */
+/* ---- streams that are wanted --------------------------------------------------------------- */
+
+int wharf_orc_wanted_init(struct wharf_orc_wanted *wanted, const struct wharf_orc_file *file)
+{
+    size_t nbytes = file->n_types * sizeof(uint32_t);
+
+    *wanted = (struct wharf_orc_wanted){.n_types = file->n_types};
+    wanted->data = malloc(nbytes);
+    wanted->present = malloc(nbytes);
+    wanted->types = malloc(2 * nbytes); /* each type has two streams at most */
+    if (!wanted->data || !wanted->present || !wanted->types) {
+        wharf_orc_wanted_deinit(wanted);
+        return -ENOMEM;
+    }
+    memset(wanted->data, 0xff, nbytes);
+    memset(wanted->present, 0xff, nbytes);
+    return 0;
+}
+
+void wharf_orc_wanted_deinit(struct wharf_orc_wanted *wanted)
+{
+    free(wanted->data);
+    free(wanted->present);
+    free(wanted->types);
+    *wanted = (struct wharf_orc_wanted){0};
+}
+
+static void add(struct wharf_orc_wanted *wanted, uint32_t *place, uint32_t type)
+{
+    if (*place != WHARF_ORC_NOWHERE)
+        return;
+    wanted->types[wanted->n_places] = type;
+    *place = wanted->n_places++;
+}
+
+void wharf_orc_wanted_add(struct wharf_orc_wanted *wanted, const struct wharf_orc_column *column)
+{
+    add(wanted, &wanted->data[column->number], column->number);
+    for (unsigned i = 0; i < column->n_levels; i++)
+        add(wanted, &wanted->present[column->path[i]], WHARF_ORC_NOWHERE);
+}
+
+void wharf_orc_streams_of(const struct wharf_orc_wanted *wanted,
+                          const struct wharf_orc_place *places,
+                          const struct wharf_orc_column *column,
+                          struct wharf_orc_streams *ret_streams)
+{
+    *ret_streams = (struct wharf_orc_streams){.data = places[wanted->data[column->number]]};
+    for (unsigned i = 0; i < column->n_levels; i++)
+        ret_streams->present[i] = places[wanted->present[column->path[i]]];
+}
+
+/* ---- stripe footers ------------------------------------------------------------------------ */
 
 static int fail(const struct wharf_orc_file *file, uint32_t stripe, const char *what,
                 struct wharf_orc_error *ret_error)
@@ -68,95 +122,85 @@ static int fail(const struct wharf_orc_file *file, uint32_t stripe, const char *
     return -1;
 }
 
-/* Whether the stream belongs to the column; *ret_place is then the entry for it in `streams`. */
-static bool is_of(const struct wharf_orc_column *column, const Wharf__Orc__Stream *stream,
-                  struct wharf_orc_streams *streams, struct wharf_orc_place **ret_place)
+/* The stream's place, or WHARF_ORC_NOWHERE. */
+static uint32_t place_of(const struct wharf_orc_wanted *wanted, const Wharf__Orc__Stream *stream)
 {
-    if (stream->kind == WHARF_ORC_DATA && stream->column == column->number) {
-        *ret_place = &streams->data;
-        return true;
-    }
-    if (stream->kind != WHARF_ORC_PRESENT)
-        return false;
-    for (unsigned i = 0; i < column->n_levels; i++)
-        if (stream->column == column->path[i]) {
-            *ret_place = &streams->present[i];
-            return true;
-        }
-    return false;
+    if (stream->column >= wanted->n_types)
+        return WHARF_ORC_NOWHERE;
+    if (stream->kind == WHARF_ORC_DATA)
+        return wanted->data[stream->column];
+    return stream->kind == WHARF_ORC_PRESENT ? wanted->present[stream->column] : WHARF_ORC_NOWHERE;
 }
 
-static bool note(const struct wharf_orc_column *columns, size_t n_columns,
-                 const Wharf__Orc__Stream *stream, uint64_t offset,
-                 struct wharf_orc_streams *ret_streams)
-{
-    struct wharf_orc_place *place;
-
-    for (size_t i = 0; i < n_columns; i++) {
-        if (!is_of(&columns[i], stream, &ret_streams[i], &place))
-            continue;
-        if (place->is_there)
-            return false;
-        *place = (struct wharf_orc_place){true, offset, stream->nbytes};
-    }
-    return true;
-}
-
-static int take_footer(const struct wharf_orc_file *file, uint32_t number,
-                       const Wharf__Orc__StripeFooter *footer,
-                       const struct wharf_orc_column *columns, size_t n_columns,
-                       struct wharf_orc_streams *ret_streams, struct wharf_orc_error *ret_error)
+static int take_streams(const struct wharf_orc_file *file, uint32_t number,
+                        const Wharf__Orc__StripeFooter *footer,
+                        const struct wharf_orc_wanted *wanted, struct wharf_orc_place *ret_places,
+                        struct wharf_orc_error *ret_error)
 {
     const struct wharf_orc_stripe *stripe = &file->stripes[number];
     uint64_t at = 0;
 
     for (size_t i = 0; i < footer->n_streams; i++) {
         const Wharf__Orc__Stream *stream = footer->streams[i];
+        uint32_t place = place_of(wanted, stream);
         if (stream->nbytes > stripe->nbytes - at)
             return fail(file, number, "the streams are larger than the stripe", ret_error);
-        if (!note(columns, n_columns, stream, stripe->offset + at, ret_streams))
-            return fail(file, number, "a stream is there twice", ret_error);
+        if (place != WHARF_ORC_NOWHERE) {
+            if (ret_places[place].is_there)
+                return fail(file, number, "a stream is there twice", ret_error);
+            ret_places[place].is_there = true;
+            ret_places[place].offset = stripe->offset + at;
+            ret_places[place].nbytes = stream->nbytes;
+        }
         at += stream->nbytes;
-    }
-    for (size_t i = 0; i < n_columns; i++) {
-        ret_streams[i].has_encoding = columns[i].number < footer->n_encodings;
-        if (ret_streams[i].has_encoding)
-            ret_streams[i].encoding = footer->encodings[columns[i].number]->kind;
     }
     return 0;
 }
 
-static int parse_footer(const struct wharf_orc_file *file, uint32_t stripe, const uint8_t *bytes,
-                        size_t nbytes, const struct wharf_orc_column *columns, size_t n_columns,
-                        struct wharf_orc_streams *ret_streams, struct wharf_orc_error *ret_error)
+static void take_encodings(const Wharf__Orc__StripeFooter *footer,
+                           const struct wharf_orc_wanted *wanted,
+                           struct wharf_orc_place *ret_places)
+{
+    for (uint32_t i = 0; i < wanted->n_places; i++) {
+        uint32_t type = wanted->types[i];
+        if (type == WHARF_ORC_NOWHERE || type >= footer->n_encodings)
+            continue;
+        ret_places[i].has_encoding = true;
+        ret_places[i].encoding = footer->encodings[type]->kind;
+    }
+}
+
+static int take_footer(const struct wharf_orc_file *file, uint32_t stripe, const uint8_t *bytes,
+                       size_t nbytes, const struct wharf_orc_wanted *wanted,
+                       struct wharf_orc_place *ret_places, struct wharf_orc_error *ret_error)
 {
     Wharf__Orc__StripeFooter *footer = wharf_orc_parse_stripe_footer(bytes, nbytes);
 
     if (!footer)
         return fail(file, stripe, "it is no message", ret_error);
-    int r = take_footer(file, stripe, footer, columns, n_columns, ret_streams, ret_error);
+    int r = take_streams(file, stripe, footer, wanted, ret_places, ret_error);
+    take_encodings(footer, wanted, ret_places);
     wharf_orc_message_free(footer);
     return r;
 }
 
 int wharf_orc_stripe_read(const struct wharf_orc_file *file, uint32_t stripe,
-                          const struct wharf_orc_column *columns, size_t n_columns,
-                          struct wharf_orc_streams *ret_streams, struct wharf_orc_error *ret_error)
+                          const struct wharf_orc_wanted *wanted, struct wharf_orc_place *ret_places,
+                          struct wharf_orc_error *ret_error)
 {
     const struct wharf_orc_stripe *from = &file->stripes[stripe];
     struct wharf_orc_blocks blocks;
     uint8_t *bytes = NULL;
     size_t nbytes = 0;
 
-    for (size_t i = 0; i < n_columns; i++)
-        ret_streams[i] = (struct wharf_orc_streams){0};
+    memset(ret_places, 0, wanted->n_places * sizeof(*ret_places));
     wharf_orc_blocks_init(&blocks, &file->bytes, from->offset + from->nbytes, from->footer_nbytes);
     int r = wharf_orc_blocks_all(&blocks, WHARF_ORC_MAX_FOOTER_NBYTES, &bytes, &nbytes, ret_error);
     if (r < 0) {
         ret_error->where = stripe_footer;
         ret_error->stripe = stripe;
     } else {
-        r = parse_footer(file, stripe, bytes, nbytes, columns, n_columns, ret_streams, ret_error);
+        r = take_footer(file, stripe, bytes, nbytes, wanted, ret_places, ret_error);
     }
     free(bytes);
     wharf_orc_blocks_deinit(&blocks);

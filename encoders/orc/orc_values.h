@@ -9,11 +9,13 @@
 
 #include "encoders/orc/orc_blocks.h"
 
-/* The place of a stream in the file. */
+/* Where a stream stands in the file, and for a stream DATA how its column is coded. */
 struct wharf_orc_place {
-    bool is_there;
     uint64_t offset;
     uint64_t nbytes;
+    uint32_t encoding;
+    bool is_there;
+    bool has_encoding; /* even without a stream */
 };
 
 struct wharf_orc_values {

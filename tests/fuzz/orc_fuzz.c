@@ -77,10 +77,10 @@ static void check_data(const struct wharf_orc_file *file, const struct wharf_orc
                        const struct wharf_orc_streams *streams, uint64_t n_rows)
 {
     static const uint32_t types[] = {0, 0, WHARF_RLE_I16, WHARF_RLE_I32, WHARF_RLE_I64};
-    uint32_t codec = column->kind == WHARF_ORC_BOOLEAN          ? WHARF_CODEC_BOOLRLE
-                     : column->kind == WHARF_ORC_TINYINT        ? WHARF_CODEC_BYTERLE
-                     : streams->encoding == WHARF_ORC_DIRECT_V2 ? WHARF_CODEC_RLE2
-                                                                : WHARF_CODEC_RLE1;
+    uint32_t codec = column->kind == WHARF_ORC_BOOLEAN               ? WHARF_CODEC_BOOLRLE
+                     : column->kind == WHARF_ORC_TINYINT             ? WHARF_CODEC_BYTERLE
+                     : streams->data.encoding == WHARF_ORC_DIRECT_V2 ? WHARF_CODEC_RLE2
+                                                                     : WHARF_CODEC_RLE1;
     const struct wharf_codec_setting setting = {.parameter = types[column->kind]};
     struct wharf_orc_blocks blocks;
     struct wharf_orc_error error;
@@ -150,24 +150,53 @@ static void read_column(const struct wharf_orc_file *file, uint32_t stripe,
     wharf_orc_reader_close(&reader);
 }
 
+static void read_stripe(const struct wharf_orc_file *file, uint32_t stripe,
+                        const struct wharf_orc_column *columns, size_t n,
+                        const struct wharf_orc_wanted *wanted)
+{
+    static struct wharf_orc_place places[MOST_COLUMNS * (1 + WHARF_ORC_MAX_DEPTH)];
+    struct wharf_orc_streams streams;
+    struct wharf_orc_error error;
+
+    if (wharf_orc_stripe_read(file, stripe, wanted, places, &error) < 0) {
+        check_error(&error);
+        check(error.stripe == stripe);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        wharf_orc_streams_of(wanted, places, &columns[i], &streams);
+        read_column(file, stripe, &columns[i], &streams);
+    }
+}
+
+/* That no byte is read for two of them. */
+static void check_stripes(const struct wharf_orc_file *file)
+{
+    uint64_t end = 0;
+
+    for (uint32_t i = 0; i < file->n_stripes; i++) {
+        const struct wharf_orc_stripe *stripe = &file->stripes[i];
+        check(stripe->offset >= end && stripe->footer_nbytes > 0);
+        end = stripe->offset + stripe->nbytes + stripe->footer_nbytes;
+        check(end <= file->bytes.source.nbytes);
+    }
+}
+
 static void read_file(const struct wharf_orc_file *file)
 {
     static struct wharf_orc_column columns[MOST_COLUMNS];
-    static struct wharf_orc_streams streams[MOST_COLUMNS];
-    struct wharf_orc_error error;
+    struct wharf_orc_wanted wanted;
     size_t n = 0;
 
+    check_stripes(file);
     for (uint32_t i = 0; i < file->n_types && n < MOST_COLUMNS; i++)
         n += wharf_orc_column_find(file, i, &columns[n]) == NULL;
-    for (uint32_t stripe = 0; stripe < file->n_stripes && stripe < MOST_STRIPES; stripe++) {
-        if (wharf_orc_stripe_read(file, stripe, columns, n, streams, &error) < 0) {
-            check_error(&error);
-            check(error.stripe == stripe);
-            continue;
-        }
-        for (size_t i = 0; i < n; i++)
-            read_column(file, stripe, &columns[i], &streams[i]);
-    }
+    check(wharf_orc_wanted_init(&wanted, file) == 0);
+    for (size_t i = 0; i < n; i++)
+        wharf_orc_wanted_add(&wanted, &columns[i]);
+    for (uint32_t stripe = 0; stripe < file->n_stripes && stripe < MOST_STRIPES; stripe++)
+        read_stripe(file, stripe, columns, n, &wanted);
+    wharf_orc_wanted_deinit(&wanted);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)

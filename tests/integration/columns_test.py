@@ -48,9 +48,13 @@ def bits(*truths):
     return bytes([256 - len(packed)]) + packed
 
 
+class Blocks(bytes):
+    """Is blocks already."""
+
+
 def blocks(data, compression):
     """As one block, compressed or plain, if there is any compression."""
-    if not compression:
+    if not compression or isinstance(data, Blocks):
         return data
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(data) + packer.flush()
@@ -97,7 +101,7 @@ class Maker:
             (2, [message((1, encoding)) for encoding in encodings]))
         footer = blocks(change('stripe_footer', footer), self.compression)
         body = b''.join(data)
-        info = message((1, change('offset', at)), (2, 0), (3, change('data_nbytes', len(body))),
+        info = message((1, change(f'offset_{number}', change('offset', at))), (2, 0), (3, change('data_nbytes', len(body))),
                        (4, change('stripe_footer_nbytes', len(footer))),
                        (5, change(f'rows_{number}', n_rows)))
         return body + footer, info
@@ -250,19 +254,23 @@ def test_runs_go_on_over_blocks():
     values = [(i * 7919) % 100003 for i in range(5000)]
     stream = b''.join(rle1(*values[i:i + 100]) for i in range(0, 5000, 100))
     # Blocks of 7 bytes: runs end within them.
-    pieces = b''.join((len(p) << 1 | 1).to_bytes(3, 'little') + p
-                      for p in (stream[i:i + 7] for i in range(0, len(stream), 7)))
-
-    class Pieces(Maker):
-        def stripe(self, number, n_rows, streams, at):
-            body, info = super().stripe(number, n_rows, streams, at)
-            return pieces + body[len(blocks(stream, ZLIB)):], info
-
-    file = Pieces(streams=[(DATA, 1, stream)], n_rows=5000).set(compression=ZLIB)
-    file.changed = {'stream_nbytes': len(pieces), 'data_nbytes': len(pieces)}
-    write('p.orc', file)
+    pieces = Blocks(b''.join((len(p) << 1 | 1).to_bytes(3, 'little') + p
+                             for p in (stream[i:i + 7] for i in range(0, len(stream), 7))))
+    write('p.orc', Maker(streams=[(DATA, 1, pieces)], n_rows=5000).set(compression=ZLIB))
     columns('--raw', 'p.orc')
     assert read('p.orc.v.bin') == ints(8, *values)
+
+
+@in_folder
+def test_stripes_may_have_gaps_between_them():
+    class Gaps(Maker):
+        def stripe(self, number, n_rows, streams, at):
+            body, info = super().stripe(number, n_rows, streams, at)
+            return body + bytes(number * 7), info
+
+    write('x.orc', Gaps().set(stripes=[(2, [(DATA, 1, rle1(i, -i))]) for i in range(9)]))
+    columns('--raw', 'x.orc')
+    assert read('x.orc.v.bin') == ints(8, *[v for i in range(9) for v in (i, -i)])
 
 
 # -- names and outputs
@@ -367,6 +375,14 @@ def no_end(n):
     return b'\x00\x00' + b'\x80' * n
 
 
+def two_stripes(**changed):
+    return Maker().set(stripes=2 * [(2, [(DATA, 1, rle1(5, -6))])], changed=changed)
+
+
+STRIPE_END = len(MAGIC) + len(Maker().stripe(0, 2, [(DATA, 1, rle1(5, -6))], 3)[0])
+# Of Deflate's stored blocks without bytes, of which the last is the last.
+EMPTY_BLOCK = (5 * 300 << 1).to_bytes(3, 'little') + 299 * b'\0\0\0\xff\xff' + b'\1\0\0\xff\xff'
+
 HOSTILE = {
     # What: (file, status, what is said)
     'another format': (b'PAR1' + bytes(100) + b'PAR1', 1, 'it is no ORC file'),
@@ -392,6 +408,10 @@ HOSTILE = {
     'a stripe behind the file': (Maker().set(changed={'offset': 1 << 30}), 1, 'stripe 0, the footer, at byte .*: a stripe is outside the file'),
     'a stripe that wraps around': (Maker().set(changed={'offset': (1 << 64) - 5, 'data_nbytes': 10}), 1, 'a stripe is outside the file'),
     'a large stripe footer': (Maker().set(changed={'stripe_footer_nbytes': 1 << 20}), 1, 'a stripe is outside the file'),
+    'stripes that are one': (two_stripes(offset=3), 1, f'stripe 1, the footer, at byte 3: the stripe begins before the end of the one before it, at byte {STRIPE_END}$'),
+    'stripes that overlap by a byte': (two_stripes(offset_1=STRIPE_END - 1), 1, f'stripe 1, the footer, at byte {STRIPE_END - 1}: the stripe begins before the end of the one before it, at byte {STRIPE_END}$'),
+    'stripes in another order': (two_stripes(offset_0=STRIPE_END, offset_1=3), 1, 'stripe 1, the footer, at byte 3: the stripe begins before the end'),
+    'a stripe without a footer': (Maker().set(changed={'stripe_footer_nbytes': 0}), 1, 'stripe 0, the footer, .*the stripe has no footer'),
     'a stripe footer of other bytes': (Maker().set(changed={'stripe_footer': b'\xff' * 9}), 1, 'stripe 0, the stripe footer, at byte 6: it is no message'),
     'a large stream': (Maker().set(changed={'stream_nbytes': 1 << 63}), 1, 'the stripe footer.*the streams are larger than the stripe'),
     'a stream twice': (Maker(streams=[(DATA, 1, b'')] * 2), 1, 'a stream is there twice'),
@@ -410,6 +430,8 @@ HOSTILE = {
     'a number of 9000 bytes, in blocks': (Maker(streams=[(DATA, 1, no_end(9000))]).set(compression=ZLIB, block_nbytes=9100), 1, 'a run does not decode: '),
     'a plain block beyond the block size': (Maker(streams=[(DATA, 1, rle1(*range(100)))]).set(compression=SNAPPY, block_nbytes=90), 1, 'a block is larger than the block size'),
     'a block that decodes to more': (Maker(streams=[(DATA, 1, rle1(5, 6) * 50)], n_rows=100).set(compression=ZLIB, block_nbytes=100), 1, 'a block does not decode: '),
+    'blocks of no bytes': (Maker(streams=[(DATA, 1, Blocks(400 * b'\1\0\0' + blocks(rle1(5, -6), ZLIB)))]).set(compression=ZLIB), 1, r'stream DATA, at byte 1026: its blocks hold far less than they take'),
+    'a large block of no bytes': (Maker(streams=[(DATA, 1, Blocks(EMPTY_BLOCK + blocks(rle1(5, -6), ZLIB)))]).set(compression=ZLIB), 1, r'stream DATA, at byte 3: its blocks hold far less than they take'),
     'a footer that decodes to more': (Maker().set(compression=ZLIB, block_nbytes=10), 1, 'the footer.*(a block does not decode|larger than the block size)'),
 }
 
@@ -438,6 +460,8 @@ def test_damaged_columns_leave_the_others_alone():
     expect_said(said, r'x\.orc\.b\.bin: not written')
     assert sorted(os.listdir()) == ['x.orc', 'x.orc.a.bin', 'x.orc.c.bin']
     # What is wrong with a stripe is said once, however many columns it has.
+    n = 100
+    file.set(types=[a_type('struct', *((1 + i, b'%d' % i) for i in range(n)))] + n * [a_type('int')])
     write('y.orc', file.set(changed={'stripe_footer': b'\xff'}))
     assert columns('y.orc', status=1).count('it is no message') == 1
 
@@ -498,6 +522,11 @@ def test_more_columns_than_files_have_are_refused():
     expect_said(columns('x.orc', status=4), 'more than 65536 columns: name those that you want')
     columns('x.orc', '7', '65536')
     assert sorted(os.listdir()) == ['x.orc', 'x.orc.65536.npy', 'x.orc.7.npy']
+    # Columns and stripes that are too many together.
+    n = 2000
+    fields = [a_type('struct', *((1 + i, b'%d' % i) for i in range(n)))]
+    write('y.orc', Maker().set(types=fields + n * [a_type('int')], stripes=3000 * [(0, [])], encodings=[DIRECT]))
+    expect_said(columns('y.orc', status=4), 'y.orc: 2000 columns of 3000 stripes are too many at once: name fewer of them$')
 
 
 if __name__ == '__main__':

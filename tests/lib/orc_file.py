@@ -37,14 +37,14 @@ def take_varint(data, at):
 
 def message(*fields):
     """Of (number, value): an integer, bytes, or a list of either for a repeated field."""
-    out = b''
+    out = bytearray()
     for number, value in fields:
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, bytes):
                 out += varint(number << 3 | 2) + varint(len(item)) + item
             else:
                 out += varint(number << 3) + varint(item)
-    return out
+    return bytes(out)
 
 
 def parse(data):
