@@ -4,7 +4,8 @@
  * columns and some stripes.
  *
  * An item is one column of one stripe.  Where its rows come to stand in the output is known
- * beforehand, so each item writes its own.  Items of
+ * beforehand, so each item writes its own.  Threads for which no item is left decode blocks of the
+ * others' streams (orc_team.h): a file of one column and one stripe has all threads too.  Items of
  * a column are begun in the order of the stripes, and after a failure none behind it are: the
  * failure that is told is the first one in the file, however many threads there are.
  */
@@ -19,6 +20,7 @@
 #include "clientlib/cli/columns_error.h"
 #include "clientlib/cli/crew.h"
 #include "clientlib/cli/npy.h"
+#include "encoders/orc/orc_team.h"
 
 enum {
     /* Each has two outputs. */
@@ -50,8 +52,10 @@ struct hand {
 
 struct work {
     const struct wharf_cli_columns *columns;
+    struct wharf_orc_file file; /* that one, with the team */
     struct wharf_cli_crew *crew;
     struct hand *hands;
+    unsigned n_hands;
     uint64_t head_nbytes; /* of an output */
 
     struct wharf_orc_wanted wanted;
@@ -118,7 +122,7 @@ static int read_stripe(void *context, size_t item, unsigned hand)
 
     (void)hand;
     if (!is_over(work, &work->footers, stripe) &&
-        wharf_orc_stripe_read(work->columns->file, stripe, &work->wanted,
+        wharf_orc_stripe_read(&work->file, stripe, &work->wanted,
                               work->places + item * work->wanted.n_places, &failure.error) < 0)
         note_failure(work, &work->footers, stripe, &failure);
     return 0;
@@ -174,7 +178,7 @@ static bool write_rows(const struct work *work, struct part *part, const struct 
 static bool decode_rows(struct work *work, struct part *part, struct hand *hand, uint32_t stripe,
                         struct part *failure)
 {
-    uint64_t row = work->columns->file->stripes[stripe].first_row;
+    uint64_t row = work->file.stripes[stripe].first_row;
     uint64_t n_nulls = 0;
     size_t n, n_more;
 
@@ -203,8 +207,8 @@ static void decode_item(struct work *work, size_t item, struct hand *hand)
         return;
     wharf_orc_streams_of(&work->wanted, work->places + (size_t)stripe * work->wanted.n_places,
                          &part->of->column, &streams);
-    if (wharf_orc_reader_open(&hand->reader, work->columns->file, stripe, &part->of->column,
-                              &streams, &failure.error) < 0) {
+    if (wharf_orc_reader_open(&hand->reader, &work->file, stripe, &part->of->column, &streams,
+                              &failure.error) < 0) {
         note_failure(work, part, stripe, &failure);
         return;
     }
@@ -213,11 +217,17 @@ static void decode_item(struct work *work, size_t item, struct hand *hand)
     wharf_orc_reader_close(&hand->reader);
 }
 
+/* Behind the items of the round each thread gets one, at which it helps the others. */
 static int do_item(void *context, size_t item, unsigned number)
 {
     struct work *work = context;
 
+    if (item >= work->n_stripes * work->n_parts) {
+        wharf_orc_team_help(work->file.bytes.team);
+        return 0;
+    }
     decode_item(work, item, &work->hands[number]);
+    wharf_orc_team_finish(work->file.bytes.team);
     return 0;
 }
 
@@ -241,7 +251,8 @@ static void do_stripes(struct work *work)
         uint32_t left = end - work->first_stripe;
         work->n_stripes = left < ROUND_STRIPES ? left : ROUND_STRIPES;
         size_t n_items = work->n_stripes * work->n_parts;
-        wharf_cli_crew_run(work->crew, do_item, work, n_items, &ns);
+        wharf_orc_team_begin(work->file.bytes.team, n_items);
+        wharf_cli_crew_run(work->crew, do_item, work, n_items + work->n_hands, &ns);
         const struct wharf_orc_stripe *last =
             &file->stripes[work->first_stripe + work->n_stripes - 1];
         wharf_cli_task_move(work->columns->task, last->offset + last->nbytes, 0);
@@ -404,16 +415,19 @@ static int make_memory(struct work *work)
     unsigned n_threads = work->columns->task->options->n_threads;
 
     work->parts = calloc(ROUND_COLUMNS, sizeof(*work->parts));
+    work->n_hands = n_threads;
     work->hands = malloc(n_threads * sizeof(*work->hands));
     if (!work->parts || !work->hands)
         return -ENOMEM;
-    return wharf_cli_crew_new(n_threads, &work->crew);
+    int r = wharf_orc_team_new(n_threads, &work->file.bytes.team);
+    return r < 0 ? r : wharf_cli_crew_new(n_threads, &work->crew);
 }
 
 int wharf_cli_columns_decode(const struct wharf_cli_columns *columns)
 {
     struct work work = {
         .columns = columns,
+        .file = *columns->file,
         .head_nbytes = columns->is_raw ? 0 : WHARF_CLI_NPY_NBYTES,
         .lock = PTHREAD_MUTEX_INITIALIZER,
     };
@@ -427,6 +441,7 @@ int wharf_cli_columns_decode(const struct wharf_cli_columns *columns)
     wharf_orc_wanted_deinit(&work.wanted);
     free(work.places);
     wharf_cli_crew_free(work.crew);
+    wharf_orc_team_free(work.file.bytes.team);
     free(work.hands);
     free(work.parts);
     return columns->task->tally->status;

@@ -25,10 +25,8 @@ struct wharf_orc_column {
 const char *wharf_orc_column_find(const struct wharf_orc_file *file, uint32_t number,
                                   struct wharf_orc_column *ret_column);
 
-/*
- * Which streams of a stripe some columns need.  Columns within a structure share its PRESENT
- * stream, which has one place.
- */
+/* The streams of a stripe that some columns need.  Columns in a structure share its PRESENT stream,
+ * which has one place. */
 struct wharf_orc_wanted {
     uint32_t n_types;
     uint32_t n_places;
@@ -39,16 +37,17 @@ struct wharf_orc_wanted {
 
 /* 0 or -ENOMEM.  No column is wanted yet. */
 int wharf_orc_wanted_init(struct wharf_orc_wanted *wanted, const struct wharf_orc_file *file);
-/* Also of what is all zeros. */
+/* Zeros are allowed. */
 void wharf_orc_wanted_deinit(struct wharf_orc_wanted *wanted);
 void wharf_orc_wanted_add(struct wharf_orc_wanted *wanted, const struct wharf_orc_column *column);
 
-/* Reads the footer of a stripe, in time that its size bounds.  ret_places has n_places. */
+/* Reads the footer of a stripe, in time proportional to its size, and fills ret_places, which has
+ * n_places entries. */
 int wharf_orc_stripe_read(const struct wharf_orc_file *file, uint32_t stripe,
                           const struct wharf_orc_wanted *wanted, struct wharf_orc_place *ret_places,
                           struct wharf_orc_error *ret_error);
 
-/* The streams of a wanted column in a stripe, by levels of its path. */
+/* Where the streams of a column are in one stripe, by level of its path. */
 struct wharf_orc_streams {
     struct wharf_orc_place present[WHARF_ORC_MAX_DEPTH];
     struct wharf_orc_place data;

@@ -17,10 +17,10 @@ enum wharf_orc_trouble {
 struct wharf_orc_error {
     enum wharf_orc_trouble trouble;
     const char *what;  /* "the footer is longer than the file"; static */
-    int error;         /* of SYSTEM: -errno */
-    uint32_t reason;   /* enum wharf_reason: what the codec of a block or stream says, or NONE */
-    uint64_t offset;   /* in the file, of what is wrong: of a stream or block, its first byte */
-    uint64_t other;    /* the place in the file that `what` ends with, or 0 */
+    int error;         /* of WHARF_ORC_SYSTEM: -errno */
+    uint32_t reason;   /* enum wharf_reason: why a block or stream does not decode, or NONE */
+    uint64_t offset;   /* in the file: the first byte of the bad part, block or stream */
+    uint64_t other;    /* an offset in the file that completes the text of `what`, or 0 */
     uint32_t stripe;   /* its number from 0, or WHARF_ORC_NOWHERE */
     uint32_t column;   /* likewise */
     const char *where; /* "the footer", "stream DATA"; static, or NULL */

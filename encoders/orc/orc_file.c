@@ -206,8 +206,8 @@ static int fail_stripe(const struct tail *tail, uint32_t stripe, const char *wha
     return -1;
 }
 
-/* A stripe and what is before it: without this check many stripes of a small file could share one
- * large footer or stream, each of them decoded once more. */
+/* Checks that the stripe begins behind the one before it.  Otherwise many stripes of a small file
+ * could share one large footer or stream, which each of them would decode again. */
 static int check_order(const struct tail *tail, uint32_t number)
 {
     const struct wharf_orc_stripe *stripe = &tail->file->stripes[number];

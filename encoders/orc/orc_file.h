@@ -2,11 +2,11 @@
 /*
  * orc_file.h: reads the tail of an ORC file: its types and stripes, from postscript and footer.
  *
- * Every byte of the file is hostile.  Memory is bounded by the size of the footer, and time by that
- * of what is read.  Stripes lie in the order of their numbers, do not overlap, and each has a
- * footer.  So there are no more stripes than bytes, and no byte belongs to two of them.
+ * The file may be hostile.  Memory is bounded by the footer's size, and time by the bytes that are
+ * read.  Stripes must lie in file order, must not overlap, and must have a footer each.  So a file
+ * has at most as many stripes as bytes, and no byte belongs to two stripes.
  *
- * All functions return 0, or -1 with *ret_error filled.
+ * Functions return 0, or -1 with *ret_error filled.
  */
 #ifndef WHARF_ENCODERS_ORC_ORC_FILE_H
 #define WHARF_ENCODERS_ORC_ORC_FILE_H

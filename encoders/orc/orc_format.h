@@ -8,12 +8,13 @@
  *   file    = "ORC", stripe, stripe, ..., metadata, footer, postscript, postscript's size (1 byte)
  *   stripe  = index streams, data streams, stripe footer
  *
- * The footer lists the stripes in the order in which they stand in the file.
+ * The footer lists the stripes in file order; they do not overlap.
  *
- * Postscript and size are stored plain.  Metadata, footer, stripe footers and streams are each cut
- * into blocks, unless the compression is 0.  A block is 3 bytes, little-endian, and what follows
- * them: twice the size of that, and 1 if it is stored plain.  Compressed, it is what
- * encoders/deflate, snappy, lz4 or zstd decode to at most the postscript's block size.
+ * The postscript and its size are never compressed.  Metadata, footer, stripe footers and streams
+ * are each divided into blocks, unless the compression is 0.  A block is a little-endian header of
+ * 3 bytes and content.  The header is twice the content's size, plus 1 if the content is stored
+ * plain.  Other content is raw Deflate, Snappy, LZ4 or zstd (encoders/deflate, snappy, lz4, zstd)
+ * and decodes to at most the block size of the postscript.
  *
  * Types form a tree, listed in pre-order: type 0 is the root, usually a structure, and each type
  * has a higher number than its parent.  The number of a type is also the number of its column.  The

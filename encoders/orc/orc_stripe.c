@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* orc_stripe.c: what columns there are to read, and where their streams stand in a stripe. */
+/* orc_stripe.c: finds the columns that wharf can read, and their streams in a stripe. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

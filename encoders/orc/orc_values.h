@@ -9,13 +9,13 @@
 
 #include "encoders/orc/orc_blocks.h"
 
-/* Where a stream stands in the file, and for a stream DATA how its column is coded. */
+/* The place of a stream in the file; for a DATA stream also the encoding of its column. */
 struct wharf_orc_place {
     uint64_t offset;
     uint64_t nbytes;
     uint32_t encoding;
     bool is_there;
-    bool has_encoding; /* even without a stream */
+    bool has_encoding; /* also if there is no stream */
 };
 
 struct wharf_orc_values {

@@ -63,6 +63,11 @@ def blocks(data, compression):
     return (len(data) << 1 | 1).to_bytes(3, 'little') + data
 
 
+def many_blocks(data, nbytes):
+    """Of so many bytes each."""
+    return Blocks(b''.join(blocks(data[i:i + nbytes], ZLIB) for i in range(0, len(data), nbytes)))
+
+
 def a_type(kind, *children):
     """A type; of a structure with its fields, (number, name)."""
     return message((1, TYPES.index(kind)), (2, [number for number, _ in children]),
@@ -259,6 +264,38 @@ def test_runs_go_on_over_blocks():
     write('p.orc', Maker(streams=[(DATA, 1, pieces)], n_rows=5000).set(compression=ZLIB))
     columns('--raw', 'p.orc')
     assert read('p.orc.v.bin') == ints(8, *values)
+
+
+def large_stripe(n_rows=100000, block_nbytes=8192):
+    """A file of one column and one stripe, the values of its rows, and where DATA begins."""
+    truths = [i * 40503 >> 7 & 1 for i in range(n_rows)]
+    values = [i * 2654435761 % (1 << 40) for i in range(sum(truths))]
+    data = b''.join(rle1(*values[i:i + 100]) for i in range(0, len(values), 100))
+    present = b''.join(bits(*truths[i:i + 1000]) for i in range(0, n_rows, 1000))
+    streams = [(PRESENT, 1, many_blocks(present, block_nbytes)), (DATA, 1, many_blocks(data, block_nbytes))]
+    left = iter(values)
+    rows = [next(left) if truth else 0 for truth in truths]
+    return Maker(streams=streams, n_rows=n_rows).set(compression=ZLIB), rows, len(MAGIC) + len(streams[0][2])
+
+
+@in_folder
+def test_threads_share_the_blocks_of_one_stripe():
+    file, rows, data_at = large_stripe()
+    write('x.orc', file)
+    for threads in '1', '2', '9':
+        columns('-f', '--raw', '-T', threads, 'x.orc')
+        assert read('x.orc.v.bin') == ints(8, *rows), threads
+    # The first bad block is told, at its place, whoever finds which one first.
+    whole = bytearray(file.make())
+    starts = [data_at]
+    while len(starts) < 30:
+        starts.append(starts[-1] + 3 + (int.from_bytes(whole[starts[-1]:starts[-1] + 3], 'little') >> 1))
+    for number in 20, 21, 29:
+        whole[starts[number] + 3] = 0xff  # a Deflate block of the kind that there is not
+    write('bad.orc', bytes(whole))
+    for threads in ('1', '2', '9') * 3:
+        said = columns('-f', '--raw', '-T', threads, 'bad.orc', status=1)
+        expect_said(said, rf'column 1 \(v\), stripe 0, stream DATA, at byte {starts[20]}: a block does not decode')
 
 
 @in_folder
