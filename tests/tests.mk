@@ -46,6 +46,9 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.cc.o $(test_parts)
 $(BUILD)/tests/wharfd_%: $(BUILD)/obj/tests/unit/wharfd_%.c.o $(wharfd_parts) | $(DAEMON) $(SIMT_WORKER)
 	$(call program,$(LIBS) $(DAEMON_LIBS) -lcriterion)
 
+# A part of the command.
+$(BUILD)/tests/direct_write_test: $(call obj,clientlib/cli/direct_write.c)
+
 # It runs the command.
 $(BUILD)/tests/hostile_daemon_command_test: | $(CLI)
 
@@ -140,8 +143,9 @@ without_simt = $(foreach name,$(1),$(if $(findstring simt,$(name)),,$(name)))
 # What codecs and containers share between threads, the tests of the client, the command and the
 # daemon reach; their own tests have one thread, and under that sanitizer take minutes.
 one_thread := bgzf_test container_damage_test container_place_test container_seek_test control_test decode_poll_test \
-    encode_test extents_test inflate_% line_range_test line_test rans_chunk_test rans_registered_test rans_test \
-    result_test rle1_forms_test source_kind_test wharfd_flood_test wharfd_rate_probe_test work_queue_test zstd_stream_test
+    direct_write_test encode_test extents_test inflate_% line_range_test line_test rans_chunk_test \
+    rans_registered_test rans_test result_test rle1_forms_test source_kind_test wharfd_flood_test \
+    wharfd_rate_probe_test work_queue_test zstd_stream_test
 tsan_names := $(filter-out $(one_thread),$(call without_simt,$(patsubst tests/unit/%.c,%,$(filter %.c,$(unit_src)))))
 test-programs: $(CLI) $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tests/%),$(unit_bin) $(fuzz_bin) $(VECTORS_BIN) $(GPU_DAEMON))
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "clientlib/cli/descriptor_path.h"
+#include "clientlib/cli/direct_write.h"
 #include "clientlib/cli/mapped_write.h"
 #include "clientlib/cli/message.h"
 #include "clientlib/cli/progress.h"
@@ -336,6 +337,12 @@ static void end_mapped(struct wharf_cli_output *output)
     output->mapped = NULL;
 }
 
+static void end_direct(struct wharf_cli_output *output)
+{
+    wharf_cli_direct_free(output->direct);
+    output->direct = NULL;
+}
+
 static void die_of_broken_pipe(void)
 {
     sigset_t set;
@@ -424,6 +431,17 @@ static bool write_mapped(struct wharf_cli_output *output, const struct iovec *pa
     return false;
 }
 
+static ssize_t write_file(struct wharf_cli_output *output, const struct iovec *part, int n_parts)
+{
+    if (!output->direct && !output->has_no_direct &&
+        output->nbytes >= WHARF_CLI_DIRECT_LEAST_FILE_NBYTES)
+        output->has_no_direct = wharf_cli_direct_new(output->fd, &output->direct) < 0;
+    if (output->direct)
+        return wharf_cli_direct_write(output->direct, output->nbytes, part->iov_base,
+                                      part->iov_len);
+    return pwritev(output->fd, part, n_parts, (off_t)output->nbytes);
+}
+
 /* What of the parts is neither left out nor goes nowhere is written by this. */
 static ssize_t write_some(struct wharf_cli_output *output, const struct iovec *part, int n_parts)
 {
@@ -434,7 +452,7 @@ static ssize_t write_some(struct wharf_cli_output *output, const struct iovec *p
     if (write_mapped(output, part))
         return (ssize_t)part->iov_len;
     if (output->is_file)
-        return pwritev(output->fd, part, n_parts, (off_t)output->nbytes);
+        return write_file(output, part, n_parts);
     if (!output->is_sink)
         return writev(output->fd, part, n_parts);
     for (int i = 0; i < n_parts; i++)
@@ -526,6 +544,7 @@ static void forget_temporary(struct wharf_cli_output *output)
 void wharf_cli_output_discard(struct wharf_cli_output *output)
 {
     end_mapped(output);
+    end_direct(output);
     if (output->fd > STDERR_FILENO)
         close(output->fd);
     output->fd = -1;
@@ -650,6 +669,7 @@ static int finish_file(struct wharf_cli_output *output, const struct stat *like)
     int r = 0;
 
     end_mapped(output);
+    end_direct(output);
     /* A hole at the end is only there when the size says so, and a mapping reaches beyond it. */
     if ((output->is_sparse || output->was_mapped) &&
         ftruncate(output->fd, (off_t)output->nbytes) < 0)

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+struct wharf_cli_direct;
 struct wharf_cli_mapped;
 
 enum { WHARF_CLI_MAX_OUTPUTS = 32 };
@@ -47,6 +48,10 @@ struct wharf_cli_output {
     unsigned n_threads;
     struct wharf_cli_mapped *mapped;
     bool was_mapped; /* the file may be longer than what was written */
+
+    /* Large files elsewhere go through this (direct_write.h), made at some size. */
+    struct wharf_cli_direct *direct;
+    bool has_no_direct; /* it cannot be made */
 
     /* The range that is kept of what is written, see wharf_cli_output_keep. */
     bool is_range;
