@@ -117,22 +117,27 @@ static struct end take_sequence(struct wharf_lz *lz, struct place *at)
 }
 
 /*
- * The most that a sequence with at most one length byte each for literals and match reads and
- * writes, including what its wide copies touch beyond it.
+ * The most that a sequence reads and writes, including what its wide copies touch beyond it: with
+ * at most one length byte each for literals and match, and without length bytes.
  */
 enum {
     QUICK_LITERALS = WHARF_LZ4_MORE + 254,
     QUICK_MATCH = WHARF_LZ4_MORE + WHARF_LZ4_MATCH_MIN + 254,
     QUICK_IN_NBYTES = 1 + 1 + QUICK_LITERALS + WHARF_LZ_SPARE_NBYTES + 2 + 1,
     QUICK_OUT_NBYTES = QUICK_LITERALS + QUICK_MATCH + WHARF_LZ_SPARE_NBYTES,
+
+    SHORT_LITERALS = WHARF_LZ4_MORE - 1,
+    SHORT_IN_NBYTES = 1 + SHORT_LITERALS + WHARF_LZ_SPARE_NBYTES + 2,
+    SHORT_OUT_NBYTES = SHORT_LITERALS + WHARF_LZ_USUAL_MATCH + WHARF_LZ_SPARE_NBYTES,
 };
 
 /*
  * Decodes such sequences while both ends are far.  Stops before any other sequence and before any
  * error, so it never takes a block's last sequence.
  */
-static void take_quick_sequences(const struct wharf_lz *lz, struct place *ret_at,
-                                 const uint8_t *in_limit, const uint8_t *out_limit)
+static inline __attribute__((always_inline)) void
+take_quickly(const struct wharf_lz *lz, struct place *ret_at, const uint8_t *in_limit,
+             const uint8_t *out_limit, const bool with_length_bytes)
 {
     struct place at = *ret_at;
 
@@ -141,6 +146,8 @@ static void take_quick_sequences(const struct wharf_lz *lz, struct place *ret_at
         unsigned token = *ip++;
         size_t n = token >> 4, length = (token & 15) + WHARF_LZ4_MATCH_MIN;
         if (n == WHARF_LZ4_MORE) {
+            if (!with_length_bytes)
+                break;
             n += *ip++;
             if (n > QUICK_LITERALS)
                 break;
@@ -150,6 +157,8 @@ static void take_quick_sequences(const struct wharf_lz *lz, struct place *ret_at
         size_t distance = wharf_load_le16(ip + n);
         ip += n + 2;
         if (length == WHARF_LZ4_MORE + WHARF_LZ4_MATCH_MIN) {
+            if (!with_length_bytes)
+                break;
             length += *ip++;
             if (length > QUICK_MATCH)
                 break;
@@ -162,6 +171,24 @@ static void take_quick_sequences(const struct wharf_lz *lz, struct place *ret_at
         at.op = op + length;
     }
     *ret_at = at;
+}
+
+/* Not past where it is time to ask. */
+static const uint8_t *earlier(const uint8_t *limit, const uint8_t *asked, ptrdiff_t nbytes)
+{
+    return limit - asked > nbytes ? asked + nbytes : limit;
+}
+
+static void take_quick_sequences(const struct wharf_lz *lz, struct place *at)
+{
+    if (lz->in_end - at->ip > QUICK_IN_NBYTES && lz->out_end - at->op > QUICK_OUT_NBYTES)
+        take_quickly(
+            lz, at, earlier(lz->in_end - QUICK_IN_NBYTES, lz->asked_in, WHARF_POLL_IN_NBYTES),
+            earlier(lz->out_end - QUICK_OUT_NBYTES, lz->asked_out, WHARF_POLL_OUT_NBYTES), true);
+    if (lz->in_end - at->ip > SHORT_IN_NBYTES && lz->out_end - at->op > SHORT_OUT_NBYTES)
+        take_quickly(
+            lz, at, earlier(lz->in_end - SHORT_IN_NBYTES, lz->asked_in, WHARF_POLL_IN_NBYTES),
+            earlier(lz->out_end - SHORT_OUT_NBYTES, lz->asked_out, WHARF_POLL_OUT_NBYTES), false);
 }
 
 void wharf_lz4_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t out_avail,
@@ -177,16 +204,7 @@ void wharf_lz4_decode(const uint8_t *in, size_t in_nbytes, uint8_t *out, size_t 
     if (setting)
         lz.out -= setting->history_nbytes;
     do {
-        if (lz.in_end - at.ip > QUICK_IN_NBYTES && lz.out_end - at.op > QUICK_OUT_NBYTES) {
-            /* Not past where it is time to ask. */
-            const uint8_t *in_limit = lz.in_end - QUICK_IN_NBYTES;
-            const uint8_t *out_limit = lz.out_end - QUICK_OUT_NBYTES;
-            if (in_limit - lz.asked_in > WHARF_POLL_IN_NBYTES)
-                in_limit = lz.asked_in + WHARF_POLL_IN_NBYTES;
-            if (out_limit - lz.asked_out > WHARF_POLL_OUT_NBYTES)
-                out_limit = lz.asked_out + WHARF_POLL_OUT_NBYTES;
-            take_quick_sequences(&lz, &at, in_limit, out_limit);
-        }
+        take_quick_sequences(&lz, &at);
         sequence = at.ip;
         uint32_t stopped = wharf_lz_poll(&lz, at.ip, at.op);
         end = stopped ? stops(stopped) : take_sequence(&lz, &at);
