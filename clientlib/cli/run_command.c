@@ -22,6 +22,7 @@ enum { NOT_REACHED = 1, CANNOT_RUN = 126, NOT_FOUND = 127 };
 
 struct run_options {
     bool counts;
+    bool asks_daemon;
     bool quiet;
     bool only_checks;
     int first; /* the program's name in argv */
@@ -65,6 +66,8 @@ static int prepare(const struct run_options *options, const struct wharf_cli_rea
     if (r == 0 && !reach->is_foreign)
         r = preload(library);
     if (r == 0 && options->counts && setenv("WHARF_PRELOAD_STATS", "1", 1) < 0)
+        r = -errno;
+    if (r == 0 && options->asks_daemon && setenv("WHARF_PRELOAD_DAEMON", "1", 1) < 0)
         r = -errno;
     if (r < 0)
         wharf_cli_say("cannot set up the environment: %s", wharf_cli_error_text(-r));
@@ -118,6 +121,8 @@ static int parse(int argc, char **argv, struct run_options *ret_options)
             return print_help();
         if (strcmp(argv[i], "--stats") == 0)
             ret_options->counts = true;
+        else if (strcmp(argv[i], "--daemon") == 0)
+            ret_options->asks_daemon = true;
         else if (strcmp(argv[i], "--check") == 0)
             ret_options->only_checks = true;
         else if (strcmp(argv[i], "--quiet") == 0 || strcmp(argv[i], "-q") == 0)
@@ -139,13 +144,14 @@ static int run(int argc, char **argv)
 
 const struct wharf_cli_command wharf_cli_run = {
     .name = "run",
-    .summary = "run a program whose zlib and libdeflate inflate by wharf",
+    .summary = "run a program that decompresses by wharf in its libraries' place",
     .usage = "[OPTION...] PROGRAM [ARGUMENT...]",
-    .help = "Starts PROGRAM with libwharf-preload, which inflates in the place of zlib and\n"
-            "libdeflate, for it and what it starts.  Says when it cannot reach PROGRAM, and\n"
-            "runs it anyway.\n"
+    .help = "Starts PROGRAM with libwharf-preload, which decompresses in the place of zlib,\n"
+            "libdeflate, libzstd and liblz4, for it and what it starts.  Says when it cannot\n"
+            "reach PROGRAM, and runs it anyway.\n"
             "Exit status: PROGRAM's; 127 if there is none, 126 if it cannot be started.\n\n"
             "      --check          only look: exit status 0 if PROGRAM is reached, 1 if not\n"
+            "      --daemon         streams of 1 MiB and more may go to wharfd\n"
             "      --stats          at its end each process says what was taken and why not\n"
             "  -q, --quiet          do not say that PROGRAM is not reached\n"
             "  -h, --help           this text",

@@ -6,10 +6,14 @@
 #define WHARF_CLIENTLIB_PRELOAD_PRELOAD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <zlib.h>
 
+#include "encoders/codec.h"
 #include "encoders/zlib/zlib_steps.h"
+
+#define WHARF_PRELOAD_EXPORT __attribute__((visibility("default")))
 
 /* ---- genuine.c: the zlib that the program would have had ---- */
 
@@ -108,6 +112,8 @@ extern __thread z_streamp wharf_preload_inside __attribute__((tls_model("initial
 enum wharf_preload_library {
     WHARF_ZLIB,
     WHARF_LIBDEFLATE,
+    WHARF_LIBZSTD,
+    WHARF_LIBLZ4,
     WHARF_N_LIBRARIES,
 };
 
@@ -118,12 +124,63 @@ enum wharf_preload_why {
     WHARF_WHY_NO_ROOM,
     WHARF_WHY_ODD_CALL,
     WHARF_WHY_BAD,
+    WHARF_WHY_OVERLAP,
+    WHARF_WHY_STACK,
+    WHARF_WHY_ODD_CONTEXT,
+    WHARF_WHY_SKIPPED,
     WHARF_N_WHYS,
 };
+
+/* Whether the environment says that this library is to be left alone. */
+bool wharf_preload_is_skipped(enum wharf_preload_library library);
 
 extern bool wharf_preload_counts;
 void wharf_preload_count_stream(enum wharf_preload_library library, enum wharf_preload_why why,
                                 const char *call);
 void wharf_preload_count_bytes(enum wharf_preload_library library, bool taken, uint64_t nbytes);
+
+/* ---- genuine_search.c ---- */
+
+/*
+ * The function of that name that the code at `caller` would have had without this library, or NULL.
+ * Where several copies of a library are loaded, objects that one copy made are for that copy alone:
+ * the answer depends on the caller, unless a copy stands in the global scope.
+ */
+void *wharf_preload_search(const char *name, const void *caller);
+
+/* ---- whole_call.c: calls that decode one whole stream, which libdeflate, libzstd and liblz4 have
+ */
+
+struct wharf_preload_whole {
+    enum wharf_preload_library library;
+    uint32_t codec; /* enum wharf_codec */
+    wharf_decode_fn *decode;
+    const void *in;
+    size_t in_nbytes;
+    void *out;
+    size_t out_avail;
+    bool takes_all; /* a good call takes all of the input */
+    bool fills_all; /* and fills all of the output */
+};
+
+/*
+ * Decodes and counts.  False: the genuine library has to answer.  `why` is a reason not to decode,
+ * or WHARF_WHY_TAKEN.
+ */
+bool wharf_preload_decode_whole(const struct wharf_preload_whole *whole, enum wharf_preload_why why,
+                                struct wharf_outcome *ret_outcome);
+
+/* Counts the output of a genuine call that answered instead. */
+void wharf_preload_count_declined(const struct wharf_preload_whole *whole, uint64_t out_nbytes);
+
+/* Whether the genuine library is at work for us in this thread: what it calls is not for us. */
+extern __thread bool wharf_preload_in_genuine __attribute__((tls_model("initial-exec")));
+
+/* ---- daemon_call.c ---- */
+
+/* Decodes through libwharf.  False: that is not wanted, the stream is small, or libwharf failed;
+ * the outcome is not filled then. */
+bool wharf_preload_ask_daemon(const struct wharf_preload_whole *whole,
+                              struct wharf_outcome *ret_outcome);
 
 #endif

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# libwharf-preload.so: functions of zlib and libdeflate for programs that are started with it in LD_PRELOAD.  It takes
-# the decoders from the archive, and nothing that the program would have to load.
+# libwharf-preload.so: functions of zlib, libdeflate, libzstd and liblz4 for programs that are started with it in
+# LD_PRELOAD.  It takes the decoders from the archive, and nothing that the program would have to load.
 
 PRELOAD_SO  := $(BUILD)/libwharf-preload.so
 preload_src := $(wildcard clientlib/preload/*.c)
@@ -26,7 +26,13 @@ $(LIBDEFLATE_CALLS): $(call obj,tests/preload/libdeflate_calls.c)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -ldl -ldeflate
 
-test-programs test-integration: $(ZLIB_SEQUENCES) $(LIBDEFLATE_CALLS)
+BLOCK_CALLS := $(BUILD)/tests/block_calls
+$(BLOCK_CALLS): $(call obj,tests/preload/block_calls.c)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -ldl -lzstd -llz4
+
+test-programs test-integration: $(ZLIB_SEQUENCES) $(LIBDEFLATE_CALLS) $(BLOCK_CALLS)
 
 install_list += 755:$(PRELOAD_SO):$(libdir)/wharf/libwharf-preload.so \
     644:clientlib/preload/libwharf-preload.7:$(mandir)/man7/libwharf-preload.7 \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* preload_stats.c: with WHARF_PRELOAD_STATS the end of the program says what was taken. */
+/* preload_stats.c: what the environment asks for.  With WHARF_PRELOAD_STATS the end of the program
+ * says what was taken; WHARF_PRELOAD_SKIP names libraries that are left alone. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,7 +24,7 @@ static struct {
 } counts[WHARF_N_LIBRARIES];
 static _Atomic(const char *) last_odd_call;
 
-static const char *const libraries[WHARF_N_LIBRARIES] = {"zlib", "libdeflate"};
+static const char *const libraries[WHARF_N_LIBRARIES] = {"zlib", "libdeflate", "libzstd", "liblz4"};
 
 static const char *const names[WHARF_N_WHYS] = {
     [WHARF_WHY_TAKEN] = "taken",
@@ -31,7 +32,12 @@ static const char *const names[WHARF_N_WHYS] = {
     [WHARF_WHY_CHILD] = "declined, in a child after fork",
     [WHARF_WHY_NO_ROOM] = "declined, for there is no room or memory",
     [WHARF_WHY_ODD_CALL] = "handed over to zlib in the middle",
-    [WHARF_WHY_BAD] = "declined, for they are bad or have not the size that was asked for",
+    [WHARF_WHY_BAD] = "declined, for they are bad, of another size than asked for, or of a kind "
+                      "that wharf has no decoder for",
+    [WHARF_WHY_OVERLAP] = "declined, for input and output overlap or are empty",
+    [WHARF_WHY_STACK] = "declined, on a small stack",
+    [WHARF_WHY_ODD_CONTEXT] = "declined, after contexts were given dictionaries or parameters",
+    [WHARF_WHY_SKIPPED] = "declined, as WHARF_PRELOAD_SKIP says",
 };
 
 void wharf_preload_count_stream(enum wharf_preload_library library, enum wharf_preload_why why,
@@ -55,8 +61,26 @@ void wharf_preload_count_bytes(enum wharf_preload_library library, bool taken, u
 /* "1", or a file that the lines are added to.  Copied: the program may change its environment. */
 static char where[PATH_MAX];
 
+static bool is_skipped[WHARF_N_LIBRARIES];
+
+bool wharf_preload_is_skipped(enum wharf_preload_library library)
+{
+    return is_skipped[library];
+}
+
+/* A list with commas. */
+static void read_skipped(const char *list)
+{
+    for (size_t nbytes; list; list = list[nbytes] ? list + nbytes + 1 : NULL) {
+        nbytes = strcspn(list, ",");
+        for (unsigned i = 0; i < WHARF_N_LIBRARIES; i++)
+            is_skipped[i] |= strlen(libraries[i]) == nbytes && !strncmp(list, libraries[i], nbytes);
+    }
+}
+
 __attribute__((constructor)) static void begin(void)
 {
+    read_skipped(getauxval(AT_SECURE) ? NULL : getenv("WHARF_PRELOAD_SKIP"));
     const char *value = getauxval(AT_SECURE) ? NULL : getenv("WHARF_PRELOAD_STATS");
 
     if (!value || (strcmp(value, "1") != 0 && *value != '/'))
@@ -116,7 +140,7 @@ static void add_library(char *lines, size_t nbytes, enum wharf_preload_library l
 
 __attribute__((destructor)) static void print(void)
 {
-    char lines[2048] = "";
+    char lines[4096] = "";
 
     if (!wharf_preload_counts)
         return;

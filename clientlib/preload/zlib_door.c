@@ -13,7 +13,7 @@
 #include "clientlib/preload/preload.h"
 #include "encoders/checksum.h"
 
-#define EXPORT __attribute__((visibility("default")))
+#define EXPORT WHARF_PRELOAD_EXPORT
 
 __thread z_streamp wharf_preload_inside;
 
@@ -41,6 +41,8 @@ static void take(z_streamp strm)
 
     if (wharf_preload_is_left_alone()) {
         wharf_preload_count_stream(WHARF_ZLIB, WHARF_WHY_CHILD, NULL);
+    } else if (wharf_preload_is_skipped(WHARF_ZLIB)) {
+        wharf_preload_count_stream(WHARF_ZLIB, WHARF_WHY_SKIPPED, NULL);
     } else if (!wharf_preload_knows_zlib()) {
         wharf_preload_count_stream(WHARF_ZLIB, WHARF_WHY_UNKNOWN_ZLIB, NULL);
     } else if (!wharf_preload_take(strm)) {

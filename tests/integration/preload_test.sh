@@ -4,6 +4,8 @@
 # libwharf-preload: zlib's functions for programs as they are.
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
+# shellcheck source=tests/lib/daemon.sh
+. "$(dirname "$0")/../lib/daemon.sh"
 
 PRELOAD=$BUILD/libwharf-preload.so
 ZLIB=$(ldconfig -p | awk '$1 == "libz.so.1" { print $NF; exit }')
@@ -33,14 +35,18 @@ test_exports_all_that_zlib_does() {
 
 test_exports_nothing_else() {
     nm -D --defined-only "$PRELOAD" | awk '{ print $3 }' > all
-    { exported "$PRELOAD"; printf 'libdeflate_%s\n' {deflate,zlib,gzip}_decompress{,_ex}; } | sort > wanted
+    { exported "$PRELOAD"; printf 'libdeflate_%s\n' {deflate,zlib,gzip}_decompress{,_ex}
+      printf 'ZSTD_%s\n' decompress{,DCtx} initDStream_using{Dict,DDict}
+      printf 'ZSTD_DCtx_%s\n' loadDictionary{,_byReference,_advanced} ref{DDict,Prefix,Prefix_advanced} set{Format,Parameter}
+      echo LZ4_decompress_safe
+    } | sort > wanted
     sort all | comm -3 - wanted > others
     cat others
     test ! -s others
 }
 
 test_random_sequences_give_what_zlib_gives() {
-    "$BUILD/tests/zlib_sequences" --count 4000 "$PRELOAD" > log
+    "$BUILD/tests/zlib_sequences" --count 20000 "$PRELOAD" > log
     grep -q '^ok 1 ' log
     # inflate() in every state but those that no input reaches: OS alone may be missed, and MEM.
     sed -n 's/^# inflate met \([0-9]*\) states:.*/\1/p' log > states
@@ -53,8 +59,126 @@ test_random_calls_give_what_libdeflate_gives() {
     grep -q '^ok 1 ' log
 }
 
-test_programs_of_libdeflate_are_served() {
+test_random_calls_give_what_libzstd_and_liblz4_give() {
+    "$BUILD/tests/block_calls" 1500 "$PRELOAD" > log
+    cat log
+    grep -q '^ok 1 ' log
+}
+
+test_programs_of_libzstd_and_liblz4_are_served() {
     skip_sanitized
+    cat > read.c << 'END'
+#include <lz4.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <zstd.h>
+static char data[100000], packed[110000], again[100000];
+static size_t nbytes;
+static void *decode(void *unused)
+{
+    (void)unused;
+    memset(again, 0, sizeof(again));
+    return ZSTD_decompress(again, sizeof(again), packed, nbytes) == sizeof(data) &&
+           memcmp(data, again, sizeof(data)) == 0 ? data : NULL;
+}
+int main(void)
+{
+    ZSTD_DCtx *context = ZSTD_createDCtx();
+    ZSTD_DStream *stream = ZSTD_createDStream();
+    pthread_attr_t small;
+    pthread_t thread;
+    void *good;
+    for (size_t i = 0; i < sizeof(data); i++)
+        data[i] = (char)(i * i >> 7);
+    nbytes = LZ4_compress_default(data, packed, sizeof(data), sizeof(packed));
+    if (LZ4_decompress_safe(packed, again, (int)nbytes, sizeof(again)) != sizeof(data) ||
+        memcmp(data, again, sizeof(data)) != 0 || LZ4_decompress_safe(packed, again, 3, 9) >= 0)
+        return 1;
+    nbytes = ZSTD_compress(packed, sizeof(packed), data, sizeof(data), 3);
+    /* It gives the context no dictionary. */
+    ZSTD_initDStream(stream);
+    if (!decode(NULL) || ZSTD_decompressDCtx(context, again, sizeof(again), packed, nbytes) != sizeof(data))
+        return 2;
+    puts(ZSTD_getErrorName(ZSTD_decompress(again, 10, packed, nbytes)));
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 << 10);
+    pthread_create(&thread, &small, decode, NULL);
+    pthread_join(thread, &good);
+    return good ? 0 : 3;
+}
+END
+    gcc -o read read.c -lzstd -llz4 -pthread
+    ./read > without
+    preloaded ./read > with 2> stats
+    cat stats
+    cmp without with
+    grep -q ': libzstd: 200000 bytes taken, 100000 declined$' stats
+    grep -q ': libzstd: 2 streams taken$' stats
+    grep -q ': libzstd: 1 streams declined, on a small stack' stats
+    grep -q ': libzstd: 1 streams declined, for they are bad' stats
+    grep -q ': liblz4: 100000 bytes taken, 0 declined$' stats
+}
+
+test_libraries_that_are_named_are_left_alone() {
+    skip_sanitized
+    make_reader
+    ./read < a.gz > without
+    for skipped in libdeflate zlib,libdeflate 'libdeflate,'; do
+        WHARF_PRELOAD_SKIP=$skipped preloaded ./read < a.gz > with 2> stats
+        cmp without with
+        grep -q ": libdeflate: 0 bytes taken, $(stat -c %s with) declined$" stats
+        grep -q ': libdeflate: 2 streams declined, as WHARF_PRELOAD_SKIP says$' stats
+    done
+    for skipped in deflate libdeflate2 zlib ''; do
+        WHARF_PRELOAD_SKIP=$skipped preloaded ./read < a.gz > with 2> stats
+        grep -q ": libdeflate: $(stat -c %s with) bytes taken, 0 declined$" stats
+    done
+    WHARF_PRELOAD_SKIP=libzstd,zlib preloaded python3 -c 'import zlib; zlib.decompress(zlib.compress(bytes(5000)))' 2> stats
+    grep -q ': zlib: 0 bytes taken, 5000 declined$' stats
+}
+
+# As modules of Python bring them: a copy that is not in the global scope, nor has the usual name.
+test_modules_with_their_own_copy_get_its_answers() {
+    skip_sanitized
+    cat > copy.c << 'END'
+#include <stddef.h>
+int libdeflate_deflate_decompress_ex(void *d, const void *in, size_t nbytes, void *out, size_t avail, size_t *a, size_t *b)
+{
+    return nbytes < 5 ? 77 : 0;
+}
+int libdeflate_deflate_decompress(void *d, const void *in, size_t nbytes, void *out, size_t avail, size_t *b)
+{
+    return libdeflate_deflate_decompress_ex(d, in, nbytes, out, avail, NULL, b);
+}
+END
+    cat > module.c << 'END'
+#include <libdeflate.h>
+int answer(const void *in, size_t nbytes, void *out, size_t avail)
+{
+    int result = libdeflate_deflate_decompress(0, in, nbytes, out, avail, 0);
+    return result;
+}
+END
+    gcc -shared -fPIC -o libcopy.so copy.c
+    gcc -shared -fPIC -o module.so module.c -L. -lcopy -Wl,-rpath,"$PWD"
+    cat > ask.py << 'END'
+import ctypes, zlib
+module = ctypes.CDLL("./module.so")
+packer = zlib.compressobj(wbits=-15)
+packed = packer.compress(bytes(1000)) + packer.flush()
+out = ctypes.create_string_buffer(2000)
+print([module.answer(packed, n, out, 1000) for n in (len(packed), 3, 3)])
+END
+    expect_text '[0, 77, 77]' "$(python3 ask.py)"
+    expect_text '[0, 77, 77]' "$(preloaded python3 ask.py 2> stats)"
+    cat stats
+    grep -q ': libdeflate: 1 streams taken' stats
+}
+
+make_reader() { made_once reader_files; }
+
+reader_files() {
     make_files
     cat > read.c << 'END'
 #include <libdeflate.h>
@@ -71,12 +195,46 @@ int main(void)
 }
 END
     gcc -o read read.c -ldeflate
+}
+
+test_programs_of_libdeflate_are_served() {
+    skip_sanitized
+    make_reader
     ./read < a.gz > without
     preloaded ./read < a.gz > with 2> stats
     cat stats
     cmp without with
     grep -q ": libdeflate: $(stat -c %s with) bytes taken, 0 declined$" stats
     grep -q ': libdeflate: 1 streams declined, for they are bad' stats
+}
+
+# How many connections the daemon has had, the one that asks included.
+connections() {
+    "$WHARF" stats --socket s --prometheus | sed -n 's/^wharf_all_connections_total //p'
+}
+
+# Only if that is wanted, and for streams of 1 MiB and more.
+test_daemon_is_asked_where_that_is_wanted() {
+    skip_sanitized
+    make_reader
+    start_daemon ''
+    gzip -dc a.gz > whole
+    export WHARF_SOCKET=$PWD/s
+    WHARF_PRELOAD_DAEMON=0 preloaded ./read < a.gz > with 2> stats
+    expect_text 1 "$(connections)"
+    WHARF_PRELOAD_DAEMON=1 preloaded ./read < a.gz > with 2> stats
+    cmp whole with
+    grep -q ": libdeflate: $(stat -c %s with) bytes taken, 0 declined$" stats
+    expect_text 3 "$(connections)"
+    echo a line | gzip > small.gz
+    WHARF_PRELOAD_DAEMON=1 preloaded ./read < small.gz > with 2> stats
+    expect_text 'a line' "$(cat with)"
+    expect_text 4 "$(connections)"
+    # Without one the program decodes itself.
+    kill_daemon
+    WHARF_PRELOAD_DAEMON=1 preloaded ./read < a.gz > with 2> stats
+    cmp whole with
+    grep -q ": libdeflate: $(stat -c %s with) bytes taken, 0 declined$" stats
 }
 
 cat_by_python() {
@@ -103,7 +261,9 @@ END
     "$@" python3 read.py
 }
 
-make_files() {
+make_files() { made_once files; }
+
+files() {
     python3 - << 'END'
 import gzip, random, zipfile, zlib
 random.seed(1)

@@ -69,6 +69,12 @@ test_program_takes_the_command_s_place() {
     run sh -c 'test ! -e /proc/self/fd/0' <&-
     LD_PRELOAD='' run sh -c 'echo "$LD_PRELOAD"' > out
     expect_text "$BUILD/libwharf-preload.so" "$(cat out)"
+    # shellcheck disable=SC2016 # the inner shell's
+    run sh -c 'echo "$WHARF_PRELOAD_DAEMON"' > out
+    expect_text '' "$(cat out)"
+    # shellcheck disable=SC2016 # the inner shell's
+    run --daemon sh -c 'echo "$WHARF_PRELOAD_DAEMON"' > out
+    expect_text 1 "$(cat out)"
     LD_PRELOAD=libm.so.6 run sh -c 'echo "$LD_PRELOAD"' > out
     expect_text "$BUILD/libwharf-preload.so:libm.so.6" "$(cat out)"
 }

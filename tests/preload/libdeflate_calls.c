@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_RAW = 100000, MAX_PACKED = MAX_RAW + 1000, N_FORMATS = 3 };
+#include "tests/preload/random_streams.h"
+
+enum { MAX_PACKED = MAX_RAW + 1000, N_FORMATS = 3 };
 
 typedef enum libdeflate_result plain_call(struct libdeflate_decompressor *, const void *, size_t,
                                           void *, size_t, size_t *);
@@ -26,14 +28,6 @@ static const char *const formats[N_FORMATS] = {"deflate", "zlib", "gzip"};
 static plain_call *plain[2][N_FORMATS]; /* the genuine one's and ours */
 static ex_call *ex[2][N_FORMATS];
 static pack_call *pack[N_FORMATS];
-static uint64_t random_state;
-
-static uint32_t draw(uint32_t below)
-{
-    random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (uint32_t)(((random_state >> 32) * below) >> 32);
-}
-
 static void *find(void *library, const char *format, const char *pattern)
 {
     char name[64];
@@ -58,39 +52,6 @@ static void find_all(void *genuine, void *ours)
             *(void **)&plain[l][f] = find(libraries[l], formats[f], "libdeflate_%s_decompress");
             *(void **)&ex[l][f] = find(libraries[l], formats[f], "libdeflate_%s_decompress_ex");
         }
-    }
-}
-
-/* Runs, words and noise in turns. */
-static size_t make_raw(uint8_t *raw)
-{
-    size_t nbytes = draw(8) ? draw(draw(2) ? 300 : MAX_RAW) : draw(3);
-
-    for (size_t i = 0; i < nbytes;) {
-        uint32_t kind = draw(3), n = 1 + draw(300), distance = i ? 1 + draw((uint32_t)i) : 1;
-
-        for (; n-- && i < nbytes; i++)
-            raw[i] = kind == 0 || i < distance ? (uint8_t)draw(256)
-                     : kind == 1               ? raw[i - distance]
-                                               : 'a';
-    }
-    return nbytes;
-}
-
-static size_t damage(uint8_t *packed, size_t nbytes)
-{
-    switch (draw(4)) {
-    case 0:
-        return nbytes ? draw((uint32_t)nbytes) : 0;
-    case 1:
-        for (uint32_t n = 1 + draw(3); n-- && nbytes;)
-            packed[draw((uint32_t)nbytes)] ^= (uint8_t)(1u << draw(8));
-        return nbytes;
-    case 2: /* more behind it */
-        memset(packed + nbytes, (int)draw(256), 9);
-        return nbytes + draw(10);
-    default:
-        return nbytes;
     }
 }
 
