@@ -43,7 +43,8 @@ def table(head, lines):
 
 
 # What was measured before it was a commit, by what the rows call it: results/README.md has all such names.
-MEASURED_BEFORE = {'eb1e362-uniform': 'eb1e362 with what is 5cbb51b',
+MEASURED_BEFORE = {'0a1ef74-preload': '0a1ef74 with one-shot calls of libzstd and liblz4',
+                   'eb1e362-uniform': 'eb1e362 with what is 5cbb51b',
                    '8c30fc7-lz-block': '8c30fc7 with what is 8019687'}
 
 
@@ -222,6 +223,38 @@ def callers_cpu():
         [name, share(row), f"{row['peer_min_s']:.3f}", f"{row['min_s']:.3f}", f"{row['times_peer']:.2f}"]
         for name, row in rows.items()])
     yield from source('callers.jsonl', rows.values())
+
+
+PRELOAD_LIBRARIES = ('zlib', 'zlib, calls of 8 KiB', 'libdeflate', 'libzstd', 'liblz4')
+
+
+def preload_cells(rows, what):
+    """Of each size of buffers the mean over data of how many times as fast, with the least and the most."""
+    sizes = sorted({row['chunk_nbytes'] for row in rows if row['what'] == what})
+    for size in sizes:
+        ratios = [row['times_peer'] for row in rows if (row['what'], row['chunk_nbytes']) == (what, size)]
+        yield f'{mean(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})'
+
+
+def preload_cpu():
+    rows = list({(row['what'], row['data'], row['chunk_nbytes']): row for row in rows_of('preload')}.values())
+    single = [row for row in rows if row['chunk_nbytes']]
+    lines = [[f'{library}{", declined" * (way != "preload")}', row['peer'], *preload_cells(rows, f'{way}: {library}')]
+             for way in ('preload', 'preload declines') for library in PRELOAD_LIBRARIES
+             for row in [next(row for row in single if row['what'] == f'{way}: {library}')]]
+    yield from table(['calls of', 'beside', '16 KiB', '64 KiB', '1 MiB'], lines)
+    yield from source('preload.jsonl', single)
+
+
+def preload_gzip():
+    rows = {(row['what'].partition(', ')[2], row['data']): row for row in rows_of('preload')
+            if not row['chunk_nbytes']}
+    names = list(dict.fromkeys(name for _, name in rows))
+    ways = list(dict.fromkeys(way for way, _ in rows))
+    yield from table(['', *names, 'mean'], [
+        [f'{way}', *(f'{rows[way, name]["times_peer"]:.2f}' for name in names),
+         f'{mean(rows[way, name]["times_peer"] for name in names):.2f}'] for way in ways])
+    yield from source('preload.jsonl', rows.values())
 
 
 # ---- several processes ------------------------------------------------------------------------
@@ -453,6 +486,7 @@ TABLES = {
     'summary': summary, 'deflate-gpu': deflate_gpu, 'zstd-gpu': zstd_gpu, 'rans-gpu': rans_gpu, 'rle-gpu': rle_gpu,
     'lz-gpu': lz_gpu, 'rans-sizes': rans_sizes,
     'cpu-deflate': cpu_deflate, 'cat': cat_cpu, 'callers': callers_cpu,
+    'preload': preload_cpu, 'preload-gzip': preload_gzip,
     'share': share_gpu, 'tenant': tenant_gpu,
     'daemon-data': daemon_data, 'bad-bytes': bad_bytes, 'storms': storms, 'neighbours': neighbours,
 }
