@@ -133,8 +133,12 @@ static void begin_again(z_streamp strm, bool was_taken)
 EXPORT int inflateReset(z_streamp strm)
 {
     const z_streamp outer = wharf_preload_inside;
-    const bool taken = outer != strm && wharf_preload_find(strm);
+    const struct wharf_shadow *shadow = outer != strm ? wharf_preload_find(strm) : NULL;
+    const bool taken = shadow != NULL;
 
+    /* zlib keeps the window size that the last stream's header gave, if none was asked for. */
+    if (taken)
+        wharf_genuine_state(strm)->wbits = shadow->steps.wbits;
     wharf_preload_inside = strm;
     int result = wharf_preload_genuine()->inflateReset(strm);
     wharf_preload_inside = outer;

@@ -53,6 +53,14 @@ test_random_sequences_give_what_zlib_gives() {
     test "$(cat states)" -ge 28
 }
 
+# inflateReset forgot the window size of the header before, with windowBits of 0.
+test_sequences_that_differed_give_what_zlib_gives() {
+    for seed in 5351483 11816367; do
+        "$BUILD/tests/zlib_sequences" --count 1 --seed "$seed" "$PRELOAD" > log
+        grep -q '^ok 1 ' log
+    done
+}
+
 test_random_calls_give_what_libdeflate_gives() {
     "$BUILD/tests/libdeflate_calls" 1200 "$PRELOAD" > log
     cat log
