@@ -71,6 +71,11 @@ __attribute__((format(printf, 2, 3))) void wharf_cli_finding_cost(struct wharf_c
 void wharf_cli_finding_follow(const struct wharf_cli_doctor *doctor,
                               struct wharf_cli_finding *finding, const char *check);
 
+/* Installing a package of wharf's own: from an archive that apt knows, else built in wharf's source
+ * folder.  `is_again` is for one that lacks a file. */
+void wharf_cli_finding_mend_by_package(struct wharf_cli_finding *finding, const char *name,
+                                       bool is_again);
+
 /* Starting the daemon again. */
 void wharf_cli_finding_mend_by_restart(const struct wharf_cli_doctor *doctor,
                                        struct wharf_cli_finding *finding);
@@ -85,6 +90,10 @@ size_t wharf_cli_doctor_find(const struct wharf_cli_doctor *doctor, const char *
 /* The first line of a file below the root, without its end.  Whether there is one. */
 bool wharf_cli_doctor_read(const struct wharf_cli_doctor *doctor, const char *path, char *ret_line,
                            size_t line_nbytes);
+
+/* Runs a program and keeps the first bytes of what it prints, which end with a zero.  Whether it
+ * ended well; one that hangs is ended after ten seconds. */
+bool wharf_cli_doctor_ask(char *const arguments[], char *text, size_t text_nbytes);
 
 /* Whether PATH has the program. */
 bool wharf_cli_doctor_has_program(const char *name);

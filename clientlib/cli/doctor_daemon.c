@@ -56,10 +56,10 @@ static void mend_by_start(const struct wharf_cli_doctor *doctor, struct wharf_cl
 
     if (obstacle->is_default && obstacle->has_service)
         wharf_cli_finding_mend(finding, "sudo systemctl start wharfd.socket");
+    else if (obstacle->is_default && wharf_cli_doctor_has_program("wharfd"))
+        wharf_cli_finding_mend(finding, PRIVATE_DAEMON);
     else if (obstacle->is_default)
-        wharf_cli_finding_mend(finding, "%s",
-                               wharf_cli_doctor_has_program("wharfd") ? PRIVATE_DAEMON
-                                                                      : "sudo apt install wharfd");
+        wharf_cli_finding_mend_by_package(finding, "wharfd", false);
     else
         wharf_cli_finding_mend(finding, "wharfd --socket %s &", quote(doctor->path, quoted));
 }
@@ -118,9 +118,10 @@ static void look_at_default_group(struct wharf_cli_doctor *doctor)
         finding = wharf_cli_doctor_note(doctor, "group", WHARF_CLI_HEALTH_WARNING,
                                         "there is no group " DEFAULT_GROUP);
         wharf_cli_finding_cost(finding, "the service cannot give its socket to it");
-        wharf_cli_finding_mend(finding, "sudo %s",
-                               doctor->obstacle.has_service ? "systemd-sysusers"
-                                                            : "apt install wharfd");
+        if (doctor->obstacle.has_service)
+            wharf_cli_finding_mend(finding, "sudo systemd-sysusers");
+        else
+            wharf_cli_finding_mend_by_package(finding, "wharfd", false);
     } else if (is_in_process || geteuid() == 0)
         wharf_cli_doctor_note(doctor, "group", WHARF_CLI_HEALTH_OK, "%s may use the service", user);
     else

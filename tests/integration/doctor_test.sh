@@ -217,10 +217,45 @@ test_group_that_is_not_there_is_told() {
     make_root
     doctor 3
     says group warning 'there is no group wharf'
-    says socket missing '/run/wharf/wharfd.sock: there is none' '^sudo apt install wharfd$'
+    says socket missing '/run/wharf/wharfd.sock: there is none' '^make && sudo make install$'
     # What is there already is a daemon of one's own, where no other user can put a socket.
     DOCTORS_PATH=$BUILD doctor 3
     says socket missing '' '^wharfd --socket ~/.wharf.sock & export WHARF_SOCKET=~/.wharf.sock$'
+}
+
+# apt is asked, and not believed to have what `make deb` makes.
+test_packages_are_installed_as_they_can_be() {
+    if getent group wharf > found || test -e /run/wharf; then skip 'this machine has the service'; fi
+    make_root
+    mkdir bin
+    DOCTORS_PATH=$PWD/bin
+    printf '#!/bin/sh\necho "python3-wharf | 0.1.0 | https://archive"\nexit 3\n' > bin/python3
+    printf '#!/bin/sh\necho "$*" >> asked\ncat list' > bin/apt-cache
+    sed -i "s|list|$PWD/list|; s|asked|$PWD/asked|; 2i PATH=/bin:/usr/bin" bin/apt-cache
+    chmod 755 bin/*
+    touch list
+    doctor 3
+    says socket missing '' '^make deb && sudo apt install ./build/deb/wharfd_\*.deb$'
+    says group warning '' '^make deb && sudo apt install ./build/deb/wharfd_\*.deb$'
+    says python warning '' '^make deb && sudo apt install ./build/deb/python3-wharf_\*.deb$'
+    has_line 'madison wharfd' < asked
+    has_line 'madison python3-wharf' < asked
+    echo 'wharfd | 0.1.0 | http://archive.example stable/main amd64 Packages' > list
+    doctor 3
+    says socket missing '' '^sudo apt install wharfd$'
+    says group warning '' '^sudo apt install wharfd$'
+    says python warning '' '^sudo apt install python3-wharf$'
+    # Of an apt that fails nothing is believed, nor of one that says no end of things.
+    printf 'exit 1\n' >> bin/apt-cache
+    doctor 3
+    says socket missing '' '^make deb '
+    cp "$WHARF" wharf
+    WHARF=$PWD/wharf doctor 3
+    says preload warning '' '^make deb && sudo apt install --reinstall ./build/deb/wharf_\*.deb$'
+    # The files that it names are made by `make deb`.
+    for name in wharf wharfd python3-wharf; do
+        grep -qx "Package: $name" "$TOP/systemd/debian/control"
+    done
 }
 
 test_limits_of_the_daemon_count() {
@@ -326,7 +361,7 @@ test_python_of_this_folder_is_not_run() {
     doctor 3 --socket s
     test ! -e was-run
     PYTHONPATH=$PWD doctor 3 --socket s
-    says python warning 'the package is wharf 0.0.1' python3-wharf
+    says python warning 'the package is wharf 0.0.1' '^(make|sudo apt install) '
     test -e was-run
     if [ -d "$BUILD/python/wharf" ]; then
         case $BUILD in *asan | *tsan) return ;; esac
