@@ -8,6 +8,9 @@ python_include  := $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_p
 python_there    := $(wildcard $(python_include)/Python.h)
 python_obj      := $(call obj,$(wildcard clientlib/python/src/*.c))
 python_files    := $(wildcard clientlib/python/wharf/*)
+# It writes files too, and takes the encoders of these libraries in the place of libwharf's plain ones.
+python_encoders     := zstd lz4
+python_encoders_obj := $(call obj,$(foreach c,$(python_encoders),encoders/$(c)/$(c)_encode.c))
 PYTHON_DIR      := $(BUILD)/python
 PYTHON_MODULE   := $(PYTHON_DIR)/wharf/_wharf.abi3.so
 
@@ -15,19 +18,21 @@ $(python_obj): private ALL_CFLAGS += -isystem $(python_include) -fvisibility=hid
 
 # With the library in it, so that it works wherever it lies.  The sanitizers' libraries are the
 # program's, which preloads them.
-$(PYTHON_MODULE): $(python_obj) $(LIB_A) $(python_files) clientlib/python/python.map
+$(PYTHON_MODULE): $(python_obj) $(python_encoders_obj) $(LIB_A) $(python_files) clientlib/python/python.map
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)cp -r $(python_files) $(@D)/
-	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,--version-script=clientlib/python/python.map -o $@ $(python_obj) $(LIB_A) $(LIBRARY_LIBS)
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,--version-script=clientlib/python/python.map -o $@ $(python_obj) \
+	    $(python_encoders_obj) $(LIB_A) $(LIBRARY_LIBS) $(python_encoders:%=-l%)
 
 # For pip: with all libraries in it, so that it needs none of the machine where it is installed.
 WHEEL_MODULE := $(BUILD)/wheel/_wharf.abi3.so
-$(WHEEL_MODULE): $(python_obj) $(LIB_A) clientlib/python/python.map
+$(WHEEL_MODULE): $(python_obj) $(python_encoders_obj) $(LIB_A) clientlib/python/python.map
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -s -Wl,--gc-sections -Wl,--version-script=clientlib/python/python.map -o $@ \
-	    $(python_obj) $(LIB_A) $(library_libs:%=-l:lib%.a) -l:libprotobuf-c.a -lm
+	    $(python_obj) $(python_encoders_obj) $(LIB_A) $(library_libs:%=-l:lib%.a) $(python_encoders:%=-l:lib%.a) \
+	    -l:libprotobuf-c.a -lm
 
 .PHONY: wheel
 wheel: $(WHEEL_MODULE) ## a wheel of the Python package for pip, in build/release/wheel

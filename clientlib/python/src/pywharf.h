@@ -5,6 +5,7 @@
  * The module is made of few parts, each of which knows those before it:
  *   pywharf_error.c    exceptions: results of jobs, and errors of calls
  *   pywharf_chunk.c    one chunk: the caller's buffers, held, and room for what comes out
+ *   pywharf_crew.c     work of one call on several threads
  *   pywharf_chunks.c   a call's chunks: from arguments, on several threads, into an answer
  *   pywharf_client.c   Client: a handle of libwharf, its life, fork and the interpreter's end
  *   pywharf_memory.c   Memory: a piece of the handle's arena, or of a GPU, that needs no copies
@@ -14,6 +15,8 @@
  *   pywharf_stream.c   Stream: a file's bytes in order
  *   pywharf_container.c  Container: chunks of a wharf container
  *   pywharf_index.c    GzipIndex: parts of a gzip file; and what a file is
+ *   pywharf_packer.c   Packer: makes a compressed file
+ *   pywharf_pack_formats.c  what it makes: gzip, BGZF, zstd, wharf's own
  *
  * Rules.  A Py_buffer is held from before the first look at its memory until nobody looks any more,
  * so no caller can release or shrink memory that is read or written.  The GIL guards all objects;
@@ -105,6 +108,23 @@ void pywharf_chunk_decode(struct pywharf_chunk *chunk, struct wharf *handle,
 /* What the caller gets: bytes, or how many were written to `out`; NULL with an exception. */
 PyObject *pywharf_chunk_answer(struct pywharf_chunk *chunk, struct pywharf_state *state,
                                Py_ssize_t index);
+
+/* ---- pywharf_crew.c ------------------------------------------------------------------------ */
+
+enum { PYWHARF_MAX_THREADS = 256 };
+
+/* Parts 0 to n - 1, each done once by one of several threads, which are numbered from 0 on. */
+struct pywharf_work {
+    void (*act)(void *context, size_t i, unsigned member);
+    void *context;
+    size_t n;
+};
+
+/* Does the work on up to n_threads threads, of which the caller's is one.  Without the GIL. */
+void pywharf_crew_run(const struct pywharf_work *work, unsigned n_threads);
+
+/* How many this process may use. */
+unsigned pywharf_n_cores(void);
 
 /* ---- pywharf_chunks.c ---------------------------------------------------------------------- */
 
@@ -246,6 +266,7 @@ PyObject *pywharf_inflater_new(struct pywharf_state *state, PyObject *args, PyOb
 int pywharf_stream_init(PyObject *module);
 int pywharf_container_init(PyObject *module);
 int pywharf_index_init(PyObject *module);
+int pywharf_packer_init(PyObject *module);
 
 /* Functions of the module. */
 PyObject *pywharf_detect(PyObject *module, PyObject *args);

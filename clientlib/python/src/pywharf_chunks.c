@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The chunks of one call.  A batch is decoded by threads that are made for the call and joined
- * before it returns: nothing of them is left for a fork or the interpreter's end, and they never
- * touch a Python object.
- */
+/* The chunks of one call. */
 #include "clientlib/python/src/pywharf.h"
 
-#include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Making a thread takes as long as decoding some such number of bytes. */
 #define NBYTES_PER_THREAD ((size_t)128 << 10)
-enum { MAX_THREADS = 256 };
 
 /* ---- arguments ----------------------------------------------------------------------------- */
 
@@ -279,27 +272,17 @@ void pywharf_chunks_deinit(struct pywharf_chunks *chunks)
 
 /* ---- decoding ------------------------------------------------------------------------------ */
 
-struct crew {
+struct decoding {
     struct pywharf_chunks *chunks;
     struct wharf *handle;
-    Py_ssize_t next; /* chunk that nobody has begun; atomic */
 };
 
-static void *work(void *data)
+static void decode_part(void *context, size_t i, unsigned member)
 {
-    struct crew *crew = data;
-    Py_ssize_t i;
+    struct decoding *decoding = context;
 
-    while ((i = __atomic_fetch_add(&crew->next, 1, __ATOMIC_RELAXED)) < crew->chunks->n)
-        pywharf_chunk_decode(&crew->chunks->chunks[i], crew->handle, &crew->chunks->like);
-    return NULL;
-}
-
-static unsigned n_cores(void)
-{
-    cpu_set_t cores;
-
-    return sched_getaffinity(0, sizeof(cores), &cores) < 0 ? 1 : (unsigned)CPU_COUNT(&cores);
+    (void)member;
+    pywharf_chunk_decode(&decoding->chunks->chunks[i], decoding->handle, &decoding->chunks->like);
 }
 
 static unsigned limit(unsigned n, size_t most)
@@ -313,34 +296,15 @@ static unsigned n_threads_for(const struct pywharf_chunks *chunks, unsigned want
 
     for (Py_ssize_t i = 0; i < chunks->n; i++)
         nbytes += (size_t)chunks->chunks[i].in.len + chunks->chunks[i].out_avail;
-    unsigned n = wanted ? wanted : limit(n_cores(), 1 + nbytes / NBYTES_PER_THREAD);
-    return limit(limit(n, (size_t)chunks->n), MAX_THREADS);
-}
-
-/* Of threads that cannot be made the others do the work.  Signals are for Python's own threads. */
-static unsigned begin_threads(struct crew *crew, pthread_t *threads, unsigned n)
-{
-    sigset_t all, before;
-    unsigned i;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (i = 0; i < n && pthread_create(&threads[i], NULL, work, crew) == 0; i++)
-        ;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return i;
+    return wanted ? wanted : limit(pywharf_n_cores(), 1 + nbytes / NBYTES_PER_THREAD);
 }
 
 void pywharf_chunks_decode(struct pywharf_chunks *chunks, struct wharf *handle, unsigned n_threads)
 {
-    struct crew crew = {chunks, handle, 0};
-    pthread_t threads[MAX_THREADS];
-    unsigned n = n_threads_for(chunks, n_threads);
+    struct decoding decoding = {chunks, handle};
+    const struct pywharf_work work = {decode_part, &decoding, (size_t)chunks->n};
 
-    n = n > 1 ? begin_threads(&crew, threads, n - 1) : 0;
-    work(&crew);
-    for (unsigned i = 0; i < n; i++)
-        pthread_join(threads[i], NULL);
+    pywharf_crew_run(&work, n_threads_for(chunks, n_threads));
 }
 
 /* ---- the answer ---------------------------------------------------------------------------- */

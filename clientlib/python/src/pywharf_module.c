@@ -105,7 +105,8 @@ static int exec_module(PyObject *module)
     if (pywharf_errors_init(module, state) < 0 || pywharf_client_init(module, state) < 0 ||
         pywharf_memory_init(module, state) < 0 || pywharf_job_init(module, state) < 0 ||
         pywharf_inflater_init(module, state) < 0 || pywharf_stream_init(module) < 0 ||
-        pywharf_container_init(module) < 0 || pywharf_index_init(module) < 0)
+        pywharf_container_init(module) < 0 || pywharf_index_init(module) < 0 ||
+        pywharf_packer_init(module) < 0)
         return -1;
     return add_names(module);
 }

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import IO, Any, Literal, Protocol, overload
 
 from . import gzip as gzip, zlib as zlib
+from .writer import TextWriter, Writer
 
 __version__: str
 codecs: dict[str, int]
@@ -54,6 +55,7 @@ def decompress_batch(chunks: _Chunks, codec: str | int = 'gzip', *, outs: _Chunk
 
 _Path = str | bytes | os.PathLike[str]
 _Format = Literal['gzip', 'bgzf', 'zlib', 'zstd', 'lz4', 'snappy', 'wharf']
+_WrittenFormat = Literal['gzip', 'bgzf', 'zstd', 'wharf']
 
 @overload
 def open(file: _Path | IO[bytes], mode: Literal['r', 'rb'] = 'rb', *, format: _Format | None = None,
@@ -62,6 +64,15 @@ def open(file: _Path | IO[bytes], mode: Literal['r', 'rb'] = 'rb', *, format: _F
 def open(file: _Path | IO[bytes], mode: Literal['rt'], *, format: _Format | None = None,
          index: _Path | Literal[False] | None = None, encoding: str | None = None,
          errors: str | None = None, newline: str | None = None) -> TextIOWrapper: ...
+@overload
+def open(file: _Path | IO[bytes], mode: Literal['w', 'wb', 'x', 'xb', 'a', 'ab'], *,
+         format: _WrittenFormat | None = None, level: int | None = None, chunk: int | None = None,
+         codec: str | None = None, threads: int = 0) -> Writer: ...
+@overload
+def open(file: _Path | IO[bytes], mode: Literal['wt', 'xt', 'at'], *,
+         format: _WrittenFormat | None = None, level: int | None = None, chunk: int | None = None,
+         codec: str | None = None, threads: int = 0, encoding: str | None = None,
+         errors: str | None = None, newline: str | None = None) -> TextWriter: ...
 
 def enable(*packages: Literal['numcodecs', 'zarr', 'fsspec']) -> tuple[str, ...]: ...
 

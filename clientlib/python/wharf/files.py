@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wharf.open: compressed files as Python's files.
+"""wharf.open: compressed files as Python's files.  What is written is writer.py's.
 
 Three kinds of readers stand behind it.  _StreamReader goes forward, and begins anew to go back.  _PartReader has parts
 that can be decoded alone: chunks of a wharf container, spans of an indexed gzip file.  _BlockReader is one whose parts
@@ -14,6 +14,7 @@ import warnings
 
 from . import _wharf
 from .reader import BUFFER_NBYTES, ForwardReader
+from .writer import TextWriter, open_writer
 
 # BGZF's header may take this to be told from gzip's.
 _HEAD_NBYTES = 66 << 10
@@ -26,26 +27,47 @@ _WHOLE = ('gzip', 'zlib')
 _MAX_BLOCK_NBYTES = 64 << 20
 
 
-def open(file, mode='rb', *, format=None, index=None, encoding=None, errors=None, newline=None):  # pylint: disable=redefined-builtin
-    """Opens a compressed file for reading, decompressed: gzip, BGZF, zlib, zstd, LZ4 frames, framed Snappy or wharf's own.
+def open(file, mode='rb', *, format=None, index=None, level=None, chunk=None, codec=None, threads=0, encoding=None,  # pylint: disable=redefined-builtin
+         errors=None, newline=None):
+    """Opens a compressed file, of which bytes or text are read or written as if it was not compressed.
 
-    file: a path, or a file object opened for reading bytes.
-    mode: 'r' or 'rb' for bytes, 'rt' for text, for which encoding, errors and newline are io.TextIOWrapper's.
+    file: a path, or a file object opened for reading or writing bytes.
+    mode: 'r', 'w', 'x' or 'a', with 'b' or 't'; 't' is text, for which encoding, errors and newline are io.TextIOWrapper's.
+
+    Reading: gzip, BGZF, zlib, zstd, LZ4 frames, framed Snappy, wharf containers.
     format: 'gzip', 'bgzf', 'zlib', 'zstd', 'lz4', 'snappy' or 'wharf'; None finds out by the first bytes.
     index: of a gzip or zlib file, the path of its index; None is the one beside it, if it is there and true (`wharf
     index FILE` makes it), False none.
-
     Returns an io.BufferedReader or io.TextIOWrapper.  Any byte of a BGZF, wharf or seekable zstd file, and of one with
     an index, is reached at once; others are decoded from the beginning to go back, and a pipe only goes forward.
-
     Raises OSError where the file cannot be read, UnsupportedError where it is of no format that wharf reads, and on
     reading DataError where it is bad: `bit` counts from the file's first bit.  Bytes before the bad place are given
     first.
+
+    Writing: gzip, BGZF, seekable zstd, wharf containers.
+    format: 'gzip', 'bgzf', 'zstd' or 'wharf'; None goes by the name: .gz, .bgz, .zst, .whr.
+    level: effort; the higher, the smaller and slower.  gzip 0 to 9, bgzf and wharf 1 to 12, zstd as zstd's own.
+    chunk: bytes in a block of BGZF, frame of zstd or chunk of wharf.  codec: name of wharf's, None is 'deflate'.
+    threads: how many may pack; 0 is one for each core, at most 16.
+    Returns a writer.Writer or TextWriter.  A path is there when it was closed, complete, and not before: an older file of
+    that name stays until then, and stays where a `with` block ends by an exception, or nobody closes the file ('x'
+    wants that there is none, also at the end).  'a' adds a member to gzip and wharf containers.  To other objects and
+    pipes it is written at once, and what is given up is left so that readers find it bad.
+    Raises OSError where the file cannot be written, by any call up to close, which may be called again.
     """
-    if mode not in ('r', 'rb', 'rt'):
-        raise io.UnsupportedOperation(f'mode is {mode!r}: wharf.open reads, with r, rb or rt; wharf pack writes')
-    if mode != 'rt' and (encoding, errors, newline) != (None, None, None):
-        raise ValueError('encoding, errors and newline are for mode rt')
+    kind, is_text = mode.replace('b', '', 1), 't' in mode
+    kind = kind.replace('t', '', 1)
+    if kind not in ('r', 'w', 'x', 'a') or (is_text and 'b' in mode):
+        raise ValueError(f"mode is {mode!r}: it is 'r', 'w', 'x' or 'a', with 'b' or 't'")
+    if not is_text and (encoding, errors, newline) != (None, None, None):
+        raise ValueError('encoding, errors and newline are for text')
+    if kind != 'r':
+        if index is not None:
+            raise ValueError('an index is for reading: wharf index makes it')
+        made = open_writer(file, kind, format, {'level': level, 'chunk': chunk, 'codec': codec, 'threads': threads})
+        return _as_text(TextWriter, made, encoding, errors, newline) if is_text else made
+    if (level, chunk, codec, threads) != (None, None, None, 0):
+        raise ValueError('level, chunk, codec and threads are for writing')
     source = _Source(file)
     try:
         raw = _make_reader(source, format or source.detect(), index)
@@ -53,7 +75,15 @@ def open(file, mode='rb', *, format=None, index=None, encoding=None, errors=None
         source.close()
         raise
     reader = io.BufferedReader(raw, BUFFER_NBYTES)
-    return io.TextIOWrapper(reader, encoding, errors, newline) if mode == 'rt' else reader
+    return _as_text(io.TextIOWrapper, reader, encoding, errors, newline) if is_text else reader
+
+
+def _as_text(kind, file, encoding, errors, newline):
+    try:
+        return kind(file, encoding, errors, newline)
+    except BaseException:
+        getattr(file, 'discard', file.close)()
+        raise
 
 
 # ---- the file ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ _COMPRESSIONS = {'gzip': ('gz', None), 'zstd': ('zst', 'zstd'), 'lz4': ('lz4', '
 
 
 class _Compression:
-    """A callback of fsspec: reads by wharf, and writes as was registered before."""
+    """A callback of fsspec: reads by wharf, and writes as was registered before, or by wharf what nobody else can."""
 
     def __init__(self, format, before):  # pylint: disable=redefined-builtin
         self._format, self._before = format, before
@@ -19,7 +19,7 @@ class _Compression:
         if 'r' in mode:
             return _open(file, format=self._format)
         if self._before is None:
-            raise ValueError('wharf does not compress: wharf pack does')
+            return _open(file, mode.replace('t', ''), format=self._format, **options)
         return self._before(file, mode=mode, **options)
 
 
