@@ -48,10 +48,10 @@ $(BUILD)/tests/cuda-simt/libwharf-cuda.so.$(ABI): $(cuda_simt_obj) $(SIMT_A) $(L
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -shared $(ALL_LDFLAGS) -Wl,-soname,$(notdir $@) -Wl,--version-script=clientlib/cuda/libwharf-cuda.map \
 	    -o $@ $(cuda_simt_obj) $(SIMT_A) $(LIB_A) $(SIMT_LIBS) -lm
-$(BUILD)/tests/cuda-simt/libcuda.so.1: $(call obj,tests/gpu/driver_simt.c)
+$(BUILD)/tests/cuda-simt/libcuda.so.1: $(call obj,tests/gpu/driver_simt.c tests/gpu/driver_simt_memory.c)
 	$(say) LD $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) -shared $(ALL_LDFLAGS) -o $@ $<
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,$(notdir $@) -o $@ $^
 
 test-programs test-integration: $(if $(filter tsan,$(VARIANT)),,$(CUDA_SIMT_SO))
 

@@ -4,11 +4,14 @@
  *
  * The module is made of few parts, each of which knows those before it:
  *   pywharf_error.c    exceptions: results of jobs, and errors of calls
- *   pywharf_chunk.c    one chunk: the caller's buffers, held, and room for what comes out
+ *   pywharf_view.c     the caller's memory, held: buffers, and arrays of other packages
+ *   pywharf_chunk.c    one chunk: the caller's memory, and room for what comes out
  *   pywharf_crew.c     work of one call on several threads
  *   pywharf_chunks.c   a call's chunks: from arguments, on several threads, into an answer
  *   pywharf_client.c   Client: a handle of libwharf, its life, fork and the interpreter's end
- *   pywharf_memory.c   Memory: a piece of the handle's arena, or of a GPU, that needs no copies
+ *   pywharf_memory.c   Memory: a piece of the handle's arena, that needs no copies
+ *   pywharf_gpu.c      GpuMemory: a piece of a GPU's memory, that needs no copies
+ *   pywharf_driver.c   CUDA's driver, which makes it
  *   pywharf_job.c      Job: what Client.submit hands in, until it is done
  *   pywharf_feed.c     input that comes piece by piece
  *   pywharf_inflater.c Inflater: zlib's decompressobj
@@ -44,7 +47,7 @@ struct pywharf_state {
     PyObject *error;                     /* wharf.Error */
     PyObject *data_error;                /* wharf.DataError */
     PyObject *errors[PYWHARF_N_RESULTS]; /* by enum wharf_result; NULL at WHARF_OK */
-    PyTypeObject *client_type, *job_type, *memory_type, *inflater_type;
+    PyTypeObject *client_type, *job_type, *memory_type, *gpu_type, *inflater_type;
     struct pywharf_client *default_client; /* of the module's functions; NULL until it is needed */
     struct pywharf_client *clients;        /* all that are open */
 };
@@ -67,17 +70,36 @@ PyObject *pywharf_raise(PyObject *exception);
 /* Raises pywharf_call_error for the library call that just failed in this thread. */
 PyObject *pywharf_raise_call(int error);
 
+/* ---- pywharf_view.c ------------------------------------------------------------------------ */
+
+/* Contiguous bytes. */
+struct pywharf_view {
+    Py_buffer buffer;        /* obj is NULL: none is held */
+    int is_gpu;              /* an address of a GPU's, that nobody has looked at yet */
+    int is_ready;            /* of that: no work is in flight that uses it */
+    struct pywharf_gpu *gpu; /* of that: a reference to whose memory it is, or NULL */
+    int has_stream;          /* `stream` has such work; else any may have */
+    uintptr_t stream;
+};
+
+/*
+ * Holds the memory of an object with the buffer protocol, __dlpack__ or __cuda_array_interface__.
+ * Returns 0, or -1 with an exception and nothing held.
+ */
+int pywharf_view_get(struct pywharf_view *view, PyObject *object, int writable);
+void pywharf_view_release(struct pywharf_view *view);
+
 /* ---- pywharf_chunk.c ----------------------------------------------------------------------- */
 
 struct pywharf_chunk {
-    Py_buffer in;     /* obj is NULL: none is held */
-    Py_buffer out;    /* likewise: none was given */
-    PyObject *made;   /* without `out`: bytes that are decoded into, or NULL */
-    void *made_at;    /* where they are */
-    uint8_t *grown;   /* without both: memory that is decoded into */
-    size_t out_avail; /* of whichever of the three it is */
-    size_t max_out;   /* the most that `grown` may grow to */
-    void *in_copy;    /* of the arena, for what the daemon does not reach; NULL: not needed */
+    struct pywharf_view in;
+    struct pywharf_view out; /* nothing is held: none was given */
+    PyObject *made;          /* without `out`: bytes that are decoded into, or NULL */
+    void *made_at;           /* where they are */
+    uint8_t *grown;          /* without both: memory that is decoded into */
+    size_t out_avail;        /* of whichever of the three it is */
+    size_t max_out;          /* the most that `grown` may grow to */
+    void *in_copy; /* of the arena, for what the daemon does not reach; NULL: not needed */
     void *out_copy;
     struct wharf_outcome outcome;
     int error;     /* 0, or the negative errno of the call, with its */
@@ -155,6 +177,7 @@ PyObject *pywharf_chunks_answer(struct pywharf_chunks *chunks, struct pywharf_st
 
 struct pywharf_job;
 struct pywharf_memory;
+struct pywharf_gpu;
 
 struct pywharf_client {
     PyObject_HEAD struct pywharf_state *state;
@@ -165,6 +188,7 @@ struct pywharf_client {
     struct pywharf_client *next, *previous; /* in state->clients */
     struct pywharf_job *jobs;               /* in flight; each is a reference */
     struct pywharf_memory *memories;        /* of the arena; borrowed */
+    struct pywharf_gpu *gpus;               /* registered memory of GPUs; borrowed */
     /* Of threads that wait for jobs one sleeps in libwharf, the others until it is back. */
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -196,8 +220,9 @@ void pywharf_clients_forked(struct pywharf_state *state);
 int pywharf_memory_init(PyObject *module, struct pywharf_state *state);
 PyObject *pywharf_memory_alloc(struct pywharf_client *client, Py_ssize_t nbytes);
 
-/* Whether the daemon reaches all of it, as the client's own memory. */
-int pywharf_memory_reaches(const struct pywharf_client *client, const void *address, size_t nbytes);
+/* Whether the daemon reaches all of the first nbytes, as the client's own memory or a GPU's. */
+int pywharf_memory_reaches(const struct pywharf_client *client, const struct pywharf_view *view,
+                           size_t nbytes);
 
 /* How many buffers of the client's memories are held, by whomever. */
 Py_ssize_t pywharf_memory_n_exports(const struct pywharf_client *client);
@@ -207,6 +232,22 @@ void pywharf_memory_forget(struct pywharf_client *client);
 
 /* In a forked child: zeros in the place of memory that is not there. */
 void pywharf_memory_forked(struct pywharf_client *client);
+
+/* ---- pywharf_gpu.c ------------------------------------------------------------------------- */
+
+int pywharf_gpu_init(PyObject *module, struct pywharf_state *state);
+PyObject *pywharf_gpu_alloc(struct pywharf_client *client, PyObject *args, PyObject *kwargs);
+PyObject *pywharf_gpu_register(struct pywharf_client *client, PyObject *args, PyObject *kwargs);
+
+/* Refuses GPU memory that the daemon does not reach, and waits for the caller's work in the rest.
+ * Returns 0, or -1 with an exception. */
+int pywharf_gpu_make_ready(struct pywharf_client *client, struct pywharf_chunks *chunks);
+
+/* Lets go of what that holds. */
+void pywharf_gpu_let_go(struct pywharf_view *view);
+
+/* The handle is gone, and what was registered with it. */
+void pywharf_gpu_forget(struct pywharf_client *client);
 
 /* ---- pywharf_job.c ------------------------------------------------------------------------- */
 

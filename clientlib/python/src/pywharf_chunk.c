@@ -13,15 +13,15 @@
 
 static int hold_out(struct pywharf_chunk *chunk, PyObject *out, PyObject *size)
 {
-    if (PyObject_GetBuffer(out, &chunk->out, PyBUF_WRITABLE) < 0)
+    if (pywharf_view_get(&chunk->out, out, 1) < 0)
         return -1;
-    chunk->out_avail = (size_t)chunk->out.len;
+    chunk->out_avail = (size_t)chunk->out.buffer.len;
     if (size == Py_None)
         return 0;
     Py_ssize_t most = PyNumber_AsSsize_t(size, PyExc_OverflowError);
     if (most == -1 && PyErr_Occurred())
         return -1;
-    if (most < 0 || most > chunk->out.len) {
+    if (most < 0 || most > chunk->out.buffer.len) {
         PyErr_SetString(PyExc_ValueError, "size is negative, or more than out has");
         return -1;
     }
@@ -48,10 +48,13 @@ static int make_out(struct pywharf_chunk *chunk, const struct wharf_job *like, P
             return -1;
         }
         first = chunk->max_out = (size_t)most;
+    } else if (chunk->in.is_gpu) {
+        PyErr_SetString(PyExc_ValueError, "a source in GPU memory needs out or size");
+        return -1;
     } else {
         chunk->max_out = PTRDIFF_MAX;
-        first =
-            pywharf_stated_size(like->codec, like->parameter, chunk->in.buf, (size_t)chunk->in.len);
+        first = pywharf_stated_size(like->codec, like->parameter, chunk->in.buffer.buf,
+                                    (size_t)chunk->in.buffer.len);
     }
     chunk->made = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)first);
     chunk->out_avail = first;
@@ -63,7 +66,7 @@ int pywharf_chunk_init(struct pywharf_chunk *chunk, const struct wharf_job *like
                        PyObject *out, PyObject *size)
 {
     memset(chunk, 0, sizeof(*chunk));
-    if (PyObject_GetBuffer(data, &chunk->in, PyBUF_SIMPLE) < 0)
+    if (pywharf_view_get(&chunk->in, data, 0) < 0)
         return -1;
     if ((out == Py_None ? make_out(chunk, like, size) : hold_out(chunk, out, size)) == 0)
         return 0;
@@ -73,10 +76,8 @@ int pywharf_chunk_init(struct pywharf_chunk *chunk, const struct wharf_job *like
 
 void pywharf_chunk_deinit(struct pywharf_chunk *chunk)
 {
-    if (chunk->in.obj)
-        PyBuffer_Release(&chunk->in);
-    if (chunk->out.obj)
-        PyBuffer_Release(&chunk->out);
+    pywharf_view_release(&chunk->in);
+    pywharf_view_release(&chunk->out);
     Py_CLEAR(chunk->made);
     free(chunk->grown);
     free(chunk->message);
@@ -86,8 +87,8 @@ void pywharf_chunk_deinit(struct pywharf_chunk *chunk)
 
 void *pywharf_chunk_out(const struct pywharf_chunk *chunk)
 {
-    if (chunk->out.obj)
-        return chunk->out.buf;
+    if (chunk->out.buffer.obj)
+        return chunk->out.buffer.buf;
     return chunk->grown ? chunk->grown : chunk->made_at;
 }
 
@@ -96,7 +97,7 @@ int pywharf_chunk_grow(struct pywharf_chunk *chunk)
     size_t avail = chunk->out_avail;
     uint8_t *grown;
 
-    if (chunk->out.obj || avail >= chunk->max_out)
+    if (chunk->out.buffer.obj || avail >= chunk->max_out)
         return 0;
     avail = avail > chunk->max_out / 4 ? chunk->max_out : 4 * avail + 4096;
     grown = malloc(avail);
@@ -112,8 +113,8 @@ static void decode(struct pywharf_chunk *chunk, struct wharf *handle, const stru
 {
     struct wharf_job job = *like;
 
-    job.in = chunk->in.buf;
-    job.in_nbytes = (size_t)chunk->in.len;
+    job.in = chunk->in.buffer.buf;
+    job.in_nbytes = (size_t)chunk->in.buffer.len;
     job.out = pywharf_chunk_out(chunk);
     job.out_avail = chunk->out_avail;
     chunk->error = wharf_decompress(handle, &job, &chunk->outcome);
@@ -148,7 +149,7 @@ PyObject *pywharf_chunk_answer(struct pywharf_chunk *chunk, struct pywharf_state
         return pywharf_raise(pywharf_call_error(chunk->error, chunk->message));
     if (chunk->outcome.result != WHARF_OK)
         return pywharf_raise(pywharf_outcome_error(state, &chunk->outcome, index));
-    if (chunk->out.obj)
+    if (chunk->out.buffer.obj)
         return PyLong_FromUnsignedLongLong(chunk->outcome.out_nbytes);
     return take_bytes(chunk);
 }

@@ -202,8 +202,8 @@ static int outs_are_apart(const struct pywharf_chunks *chunks)
         return 0;
     }
     for (Py_ssize_t i = 0; i < chunks->n; i++)
-        if (chunks->chunks[i].out.obj && chunks->chunks[i].out.len)
-            sorted[n++] = &chunks->chunks[i].out;
+        if (chunks->chunks[i].out.buffer.obj && chunks->chunks[i].out.buffer.len)
+            sorted[n++] = &chunks->chunks[i].out.buffer;
     qsort(sorted, (size_t)n, sizeof(sorted[0]), compare_addresses);
     for (Py_ssize_t i = 0; i + 1 < n; i++)
         if ((char *)sorted[i]->buf + sorted[i]->len > (char *)sorted[i + 1]->buf)
@@ -295,7 +295,7 @@ static unsigned n_threads_for(const struct pywharf_chunks *chunks, unsigned want
     size_t nbytes = 0;
 
     for (Py_ssize_t i = 0; i < chunks->n; i++)
-        nbytes += (size_t)chunks->chunks[i].in.len + chunks->chunks[i].out_avail;
+        nbytes += (size_t)chunks->chunks[i].in.buffer.len + chunks->chunks[i].out_avail;
     return wanted ? wanted : limit(pywharf_n_cores(), 1 + nbytes / NBYTES_PER_THREAD);
 }
 

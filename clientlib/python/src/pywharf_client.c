@@ -140,6 +140,7 @@ static void let_go(struct pywharf_client *client)
     client->handle = NULL;
     unlink_client(client);
     pywharf_memory_forget(client);
+    pywharf_gpu_forget(client);
     pywharf_jobs_forget(client, 0);
     wharf_close(handle);
 }
@@ -215,6 +216,7 @@ void pywharf_clients_forked(struct pywharf_state *state)
             wharf_close(handle);
         pywharf_memory_forked(client);
         pywharf_memory_forget(client);
+        pywharf_gpu_forget(client);
         pywharf_jobs_forget(client, 1);
         Py_DECREF((PyObject *)client);
     }
@@ -242,7 +244,7 @@ static PyObject *run(struct pywharf_client *client, struct pywharf_chunks *chunk
 {
     PyObject *answer = NULL;
 
-    if (pywharf_client_enter(client) == 0) {
+    if (pywharf_gpu_make_ready(client, chunks) == 0 && pywharf_client_enter(client) == 0) {
         Py_INCREF((PyObject *)client);
         Py_BEGIN_ALLOW_THREADS if (chunks->is_batch)
             pywharf_chunks_decode(chunks, client->handle, n_threads);
@@ -274,9 +276,9 @@ static int is_for_the_daemon(const struct pywharf_client *client,
     for (Py_ssize_t i = 0; i < chunks->n; i++) {
         const struct pywharf_chunk *c = &chunks->chunks[i];
 
-        if (!c->out.obj || c->in.len > UINT32_MAX || c->out.len > UINT32_MAX ||
-            !pywharf_memory_reaches(client, c->in.buf, (size_t)c->in.len) ||
-            !pywharf_memory_reaches(client, c->out.buf, (size_t)c->out.len))
+        if (!c->out.buffer.obj || c->in.buffer.len > UINT32_MAX || c->out.buffer.len > UINT32_MAX ||
+            !pywharf_memory_reaches(client, &c->in, (size_t)c->in.buffer.len) ||
+            !pywharf_memory_reaches(client, &c->out, (size_t)c->out.buffer.len))
             return 0;
     }
     return 1;
@@ -331,6 +333,16 @@ static PyObject *alloc(PyObject *self, PyObject *nbytes)
     if (n == -1 && PyErr_Occurred())
         return NULL;
     return pywharf_memory_alloc((struct pywharf_client *)self, n);
+}
+
+static PyObject *alloc_gpu(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return pywharf_gpu_alloc((struct pywharf_client *)self, args, kwargs);
+}
+
+static PyObject *register_gpu(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return pywharf_gpu_register((struct pywharf_client *)self, args, kwargs);
 }
 
 static PyObject *fileno_of(PyObject *self, PyObject *unused)
@@ -417,6 +429,20 @@ static PyMethodDef methods[] = {
      "sizes for chunks whose format states no size."},
     {"poll", poll_client, METH_NOARGS, "Finishes jobs that are done, and returns how many."},
     {"alloc", alloc, METH_O, "Memory of so many bytes that the daemon reaches itself."},
+    {"alloc_gpu", WITH_KEYWORDS(alloc_gpu), METH_VARARGS | METH_KEYWORDS,
+     "alloc_gpu(nbytes, /, *, device=0)\n\nGpuMemory of at least so many bytes, made by CUDA's "
+     "driver\n"
+     "on the GPU of that number.  Raises OSError without a daemon that has this GPU (EOPNOTSUPP) "
+     "or\n"
+     "a driver (ENODEV), and MemoryError."},
+    {"register_gpu", WITH_KEYWORDS(register_gpu), METH_VARARGS | METH_KEYWORDS,
+     "register_gpu(fd, address, nbytes, *, device=0, readonly=False)\n\nGpuMemory of what the "
+     "program\n"
+     "made itself: all of one cuMemCreate, the descriptor that cuMemExportToShareableHandle gave "
+     "of\n"
+     "it (which stays the caller's), and the device address of its mapping.  readonly: for "
+     "sources\n"
+     "alone.  Raises OSError."},
     {"fileno", fileno_of, METH_NOARGS, "A descriptor that is readable when poll should be called."},
     {"info", info, METH_NOARGS, "A dict of what the client is and has done; sizes in bytes."},
     {"close", close_method, METH_NOARGS,

@@ -34,21 +34,22 @@ struct pywharf_job {
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
-static int needs_copy(const struct pywharf_client *client, const void *memory, size_t nbytes)
+static int needs_copy(const struct pywharf_client *client, const struct pywharf_view *view,
+                      size_t nbytes)
 {
-    return nbytes && !pywharf_memory_reaches(client, memory, nbytes);
+    return nbytes && !(view->buffer.obj && pywharf_memory_reaches(client, view, nbytes));
 }
 
 static int take_copies(const struct pywharf_client *client, struct pywharf_chunk *chunk)
 {
     int r = 0;
 
-    if (needs_copy(client, chunk->in.buf, (size_t)chunk->in.len)) {
-        r = wharf_alloc(client->handle, (size_t)chunk->in.len, &chunk->in_copy);
+    if (needs_copy(client, &chunk->in, (size_t)chunk->in.buffer.len)) {
+        r = wharf_alloc(client->handle, (size_t)chunk->in.buffer.len, &chunk->in_copy);
         if (r == 0)
-            memcpy(chunk->in_copy, chunk->in.buf, (size_t)chunk->in.len);
+            memcpy(chunk->in_copy, chunk->in.buffer.buf, (size_t)chunk->in.buffer.len);
     }
-    if (r == 0 && needs_copy(client, pywharf_chunk_out(chunk), chunk->out_avail))
+    if (r == 0 && needs_copy(client, &chunk->out, chunk->out_avail))
         r = wharf_alloc(client->handle, chunk->out_avail, &chunk->out_copy);
     return r;
 }
@@ -68,7 +69,7 @@ static void drop_copies(struct pywharf_job *job)
 
 static const void *source_of(const struct pywharf_chunk *chunk)
 {
-    return chunk->in_copy ? chunk->in_copy : chunk->in.buf;
+    return chunk->in_copy ? chunk->in_copy : chunk->in.buffer.buf;
 }
 
 static void *destination_of(const struct pywharf_chunk *chunk)
@@ -85,7 +86,7 @@ static int submit_one(struct pywharf_job *job)
     int r;
 
     one.in = source_of(chunk);
-    one.in_nbytes = (size_t)chunk->in.len;
+    one.in_nbytes = (size_t)chunk->in.buffer.len;
     one.out = destination_of(chunk);
     one.out_avail = chunk->out_avail;
     one.user_data = (uintptr_t)job;
@@ -98,10 +99,10 @@ static int fill_table(struct pywharf_job *job, struct wharf_batch_chunk *table)
     for (Py_ssize_t i = 0; i < job->chunks.n; i++) {
         const struct pywharf_chunk *chunk = &job->chunks.chunks[i];
 
-        if (chunk->in.len > UINT32_MAX || chunk->out_avail > UINT32_MAX)
+        if (chunk->in.buffer.len > UINT32_MAX || chunk->out_avail > UINT32_MAX)
             return -EMSGSIZE;
         table[i].in = source_of(chunk);
-        table[i].in_nbytes = (uint32_t)chunk->in.len;
+        table[i].in_nbytes = (uint32_t)chunk->in.buffer.len;
         table[i].out = destination_of(chunk);
         table[i].out_avail = (uint32_t)chunk->out_avail;
     }
@@ -188,7 +189,7 @@ static struct pywharf_job *new_job(struct pywharf_client *client, struct pywharf
     job->chunks = *chunks;
     job->client = (struct pywharf_client *)Py_NewRef((PyObject *)client);
     job->callback = callback == Py_None ? NULL : Py_NewRef(callback);
-    if (pywharf_client_enter(client) < 0) {
+    if (pywharf_gpu_make_ready(client, &job->chunks) < 0 || pywharf_client_enter(client) < 0) {
         Py_DECREF((PyObject *)job);
         return NULL;
     }
@@ -339,8 +340,8 @@ Py_ssize_t pywharf_job_n_held(const struct pywharf_client *client)
         for (Py_ssize_t i = 0; i < job->chunks.n; i++) {
             const struct pywharf_chunk *chunk = &job->chunks.chunks[i];
 
-            n += chunk->in.obj && Py_TYPE(chunk->in.obj) == type;
-            n += chunk->out.obj && Py_TYPE(chunk->out.obj) == type;
+            n += chunk->in.buffer.obj && Py_TYPE(chunk->in.buffer.obj) == type;
+            n += chunk->out.buffer.obj && Py_TYPE(chunk->out.buffer.obj) == type;
         }
     return n;
 }

@@ -104,8 +104,13 @@ static Py_ssize_t length(PyObject *self)
     return ((struct pywharf_memory *)self)->nbytes;
 }
 
-int pywharf_memory_reaches(const struct pywharf_client *client, const void *address, size_t nbytes)
+int pywharf_memory_reaches(const struct pywharf_client *client, const struct pywharf_view *view,
+                           size_t nbytes)
 {
+    const void *address = view->buffer.buf;
+
+    if (view->is_gpu)
+        return 1;
     for (const struct pywharf_memory *m = client->memories; m; m = m->next) {
         uintptr_t offset = (uintptr_t)address - (uintptr_t)m->address;
 

@@ -44,22 +44,24 @@ static PyMethodDef functions[] = {
      "decompress(data, codec='gzip', *, out=None, size=None, exact_input=False,\n"
      "           exact_output=False, checksum=None, parameter=0, timeout=None, priority=None)\n\n"
      "Decodes one stream, and verifies it.\n\n"
-     "data: bytes-like, contiguous.  codec: name or number, see wharf.codecs.\n"
-     "out: None, or writable contiguous memory, which then receives the bytes.\n"
+     "data: contiguous memory: bytes-like, or an array with __dlpack__ or\n"
+     "__cuda_array_interface__, of a GPU if its memory is GpuMemory; out or size is needed then.\n"
+     "codec: name or number, see wharf.codecs.\n"
+     "out: None, or writable contiguous memory, likewise, which then receives the bytes.\n"
      "size: the most bytes that may come out; None is what `out` holds, or no limit.\n"
      "exact_input: bytes after the stream are an error.  exact_output: fewer than fit are.\n"
      "checksum: CRC-32 that the output must have.  parameter: the codec's, as in wharf.h.\n"
      "timeout: seconds.  priority: 'interactive', 'normal' or 'background'.\n\n"
      "Returns bytes, or how many bytes `out` received.  Raises a wharf.Error (DataError when the\n"
-     "data is bad), OSError when the daemon cannot be had, ValueError and BufferError for "
-     "arguments.\n"
+     "data is bad), OSError when the daemon cannot be had or decodes on no GPU, ValueError and\n"
+     "BufferError for arguments.\n"
      "After an error the bytes in `out` are undefined.  Other threads run meanwhile."},
     {"decompress_batch", WITH_KEYWORDS(decompress_batch), METH_VARARGS | METH_KEYWORDS,
      "decompress_batch(chunks, codec='gzip', *, outs=None, sizes=None, exact_input=False,\n"
      "                 exact_output=False, parameter=0, timeout=None, priority=None,\n"
      "                 errors='raise', threads=0)\n\n"
      "Decodes many chunks at once, on all cores or by the daemon.\n\n"
-     "chunks: a sequence of bytes-like objects.  outs: None, or a sequence of as many writable\n"
+     "chunks: a sequence of what decompress takes.  outs: None, or a sequence of as many writable\n"
      "ones, of which none may overlap.  sizes: None, a number for all, or a sequence.\n"
      "errors: 'raise' raises the first bad chunk's error, whose index says which it is; 'return'\n"
      "puts errors in the list.  threads: how many may decode; 0 is as many as pays.\n\n"
@@ -103,10 +105,10 @@ static int exec_module(PyObject *module)
     struct pywharf_state *state = PyModule_GetState(module);
 
     if (pywharf_errors_init(module, state) < 0 || pywharf_client_init(module, state) < 0 ||
-        pywharf_memory_init(module, state) < 0 || pywharf_job_init(module, state) < 0 ||
-        pywharf_inflater_init(module, state) < 0 || pywharf_stream_init(module) < 0 ||
-        pywharf_container_init(module) < 0 || pywharf_index_init(module) < 0 ||
-        pywharf_packer_init(module) < 0)
+        pywharf_memory_init(module, state) < 0 || pywharf_gpu_init(module, state) < 0 ||
+        pywharf_job_init(module, state) < 0 || pywharf_inflater_init(module, state) < 0 ||
+        pywharf_stream_init(module) < 0 || pywharf_container_init(module) < 0 ||
+        pywharf_index_init(module) < 0 || pywharf_packer_init(module) < 0)
         return -1;
     return add_names(module);
 }
@@ -121,6 +123,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->data_error);
     Py_VISIT((PyObject *)state->client_type);
     Py_VISIT((PyObject *)state->memory_type);
+    Py_VISIT((PyObject *)state->gpu_type);
     Py_VISIT((PyObject *)state->job_type);
     Py_VISIT((PyObject *)state->inflater_type);
     return 0;

@@ -19,7 +19,7 @@ import os as _os
 from . import _wharf
 from ._wharf import (  # noqa: F401
     BadChecksumError, BadDataError, BadRequestError, CancelledError, Client, DataError, DeadlineError,
-    DeviceFaultError, Error, InternalError, Job, Memory, NoMemoryError, OutputShortError,
+    DeviceFaultError, Error, GpuMemory, InternalError, Job, Memory, NoMemoryError, OutputShortError,
     OutputTooSmallError, QuotaError, UnsupportedError, __version__, codecs, decompress,
     decompress_batch)
 
