@@ -165,6 +165,10 @@ def test_fsspec_files_are_read_by_wharf():
     with fsspec.open('memory://a.gz', 'rb', compression='gzip') as file:
         assert type(file.raw).__module__ == 'wharf.files'
         assert file.read(100) == text[:100].encode()
+    with fsspec.open('memory://a.whr', 'wt', compression='infer') as file:
+        file.write(text)
+    with fsspec.open('memory://a.whr', 'rt', compression='wharf') as file:
+        assert file.read() == text
     memory = fsspec.filesystem('memory')
     memory.pipe_file('/bad.gz', memory.cat_file('/a.gz')[:-4])
     with fsspec.open('memory://bad.gz', 'rb', compression='gzip') as file:
@@ -208,6 +212,9 @@ def hdf5_options():
     yield hdf5plugin.Bitshuffle(cname='zstd')
     yield hdf5plugin.Bitshuffle(cname='none')
     yield hdf5plugin.Bitshuffle(nelems=64, cname='none')
+    for codec in 'blosclz', 'lz4', 'lz4hc', 'zlib', 'zstd':
+        for undo in range(5):
+            yield hdf5plugin.Blosc2(codec, 5, undo)
 
 
 def test_hdf5_chunks_are_read_as_they_are_stored():
@@ -221,6 +228,45 @@ def test_hdf5_chunks_are_read_as_they_are_stored():
             assert (read(dataset) == data).all(), (dict(options), dtype)
             for at in numpy.s_[5], numpy.s_[64:65, 3:61], numpy.s_[..., -1], numpy.s_[200:, :], numpy.s_[7:7]:
                 assert numpy.array_equal(read(dataset, at), data[at]), (options, at)
+
+
+def test_hdf5_frames_of_blosc2_have_any_dimensions():
+    import h5py  # pylint: disable=import-outside-toplevel
+    import hdf5plugin  # pylint: disable=import-outside-toplevel
+    from wharf.h5py import read  # pylint: disable=import-outside-toplevel
+    file = h5py.File(io.BytesIO(), 'w')
+    for shape, chunks in (((4000,), (1000,)), ((40, 50, 30), (16, 50, 7)), ((9, 8, 7, 6, 5), (5, 3, 7, 4, 2)), ((300, 300), (299, 300))):
+        for dtype in '<i2', '>f8', 'u1', 'S3':
+            n = int(numpy.prod(shape))
+            data = numbers(n).astype(dtype).reshape(shape)
+            dataset = file.create_dataset(f'{len(file)}', data=data, chunks=chunks, fletcher32=dtype == 'u1', **hdf5plugin.Blosc2())
+            assert (read(dataset) == data).all(), (shape, dtype)
+    for name, value in ('zeros', 0), ('nan', numpy.nan), ('one', 7):
+        data = numpy.full((300, 300), value, 'f4')
+        dataset = file.create_dataset(name, data=data, chunks=(300, 200), **hdf5plugin.Blosc2())
+        assert numpy.array_equal(read(dataset), data, equal_nan=True), name
+
+
+def test_hdf5_frames_of_blosc2_that_are_damaged_do_no_harm():
+    import random  # pylint: disable=import-outside-toplevel
+    import h5py  # pylint: disable=import-outside-toplevel
+    import hdf5plugin  # pylint: disable=import-outside-toplevel
+    from wharf.h5py import read  # pylint: disable=import-outside-toplevel
+    chance, n_bad = random.Random(1), 0
+    for chunks in (1000,), (10, 100):
+        data = numbers(1000).reshape(chunks)
+        dataset = h5py.File(io.BytesIO(), 'w').create_dataset('a', data=data, chunks=chunks, **hdf5plugin.Blosc2())
+        mask, stored = dataset.id.read_direct_chunk((0,) * len(chunks))
+        for at in range(len(stored)):
+            bad = bytearray(stored)
+            bad[at] ^= 1 << chance.randrange(8)
+            dataset.id.write_direct_chunk((0,) * len(chunks), bytes(bad[:chance.choice((len(bad), at))] or b'x'), filter_mask=mask)
+            try:
+                read(dataset)
+            except wharf.DataError as error:
+                assert isinstance(error, OSError) and 0 <= error.bit <= 8 * len(stored)
+                n_bad += 1
+    assert n_bad > 500, n_bad
 
 
 def test_hdf5_filter_masks_and_missing_chunks_are_honoured():

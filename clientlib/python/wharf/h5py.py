@@ -7,16 +7,17 @@
         array = read(file['dataset'], numpy.s_[:100])
 
 HDF5's library reads nothing but the stored bytes: the filters are undone here, those of the registered numbers 1 (deflate),
-2 (shuffle), 3 (fletcher32), 32001 (Blosc), 32004 (LZ4), 32008 (bitshuffle) and 32015 (zstd).
+2 (shuffle), 3 (fletcher32), 32001 (Blosc), 32004 (LZ4), 32008 (bitshuffle), 32015 (zstd) and 32026 (Blosc 2).
 """
 import itertools
 
 import numpy
 
 from . import _wharf
-from .integrations import FileDataError, as_kind
+from .blosc2 import decode_frames
+from .integrations import FileDataError, as_kind, bad_file_data
 
-_DEFLATE, _SHUFFLE, _FLETCHER32, _BLOSC, _LZ4, _BITSHUFFLE, _ZSTD = 1, 2, 3, 32001, 32004, 32008, 32015
+_DEFLATE, _SHUFFLE, _FLETCHER32, _BLOSC, _LZ4, _BITSHUFFLE, _ZSTD, _BLOSC2 = 1, 2, 3, 32001, 32004, 32008, 32015, 32026
 _CODECS = {_DEFLATE: 'zlib', _BLOSC: 'blosc', _ZSTD: 'zstd'}
 # wharf's parameter of bitshuffle's framing, by what HDF5's filter says is inside.
 _BITSHUFFLED = {2: 256, 3: 512}
@@ -92,13 +93,15 @@ def _decode(dataset, origins):
             datas[k] = data
     for origin, data in zip(origins, datas):
         if len(data) != nbytes:
-            raise _bad(f'the chunk at {origin} has {len(data)} bytes in the place of {nbytes}', 'output_missing')
+            raise bad_file_data(f'the chunk at {origin} has {len(data)} bytes in the place of {nbytes}', 'output_missing')
     return datas
 
 
 def _undo(code, values, datas, item_nbytes, nbytes):
     if code in _CODECS:
         return _batch(datas, _CODECS[code], 0, nbytes)
+    if code == _BLOSC2:
+        return decode_frames(datas, nbytes + 64)
     if code == _SHUFFLE:
         return [_unshuffle(data, values[0] if values else item_nbytes) for data in datas]
     if code == _FLETCHER32:
@@ -122,12 +125,6 @@ def _batch(datas, codec, parameter, nbytes):
         raise as_kind(FileDataError, error) from None
 
 
-def _bad(text, reason):
-    error = FileDataError(f'bad data: {text}')
-    error.result, error.reason, error.bit, error.index = 'bad_data', reason, 0, None
-    return error
-
-
 def _unshuffle(data, size):
     n = len(data) // size
     whole = numpy.frombuffer(data, 'u1', n * size).reshape(size, n).T.tobytes()
@@ -148,13 +145,13 @@ def _unbitshuffle(data, size, block):
 def _verify(data):
     """The data without its checksum: two sums of 16-bit words, as HDF5 makes them."""
     if len(data) < 4:
-        raise _bad('a chunk has no room for its checksum', 'input_truncated')
+        raise bad_file_data('a chunk has no room for its checksum', 'input_truncated')
     body, stored = data[:-4], int.from_bytes(data[-4:], 'little')
     words = numpy.frombuffer(body + bytes(len(body) % 2), '>u2').astype('u8')
     weights = numpy.arange(len(words), 0, -1, dtype='u8') % 65535
     first, second = (int(total) and (int(total) - 1) % 65535 + 1 for total in (words.sum(), (words * weights).sum()))
     if second << 16 | first != stored:
-        raise _bad('Fletcher-32 of a chunk is wrong', 'job_checksum')
+        raise bad_file_data('Fletcher-32 of a chunk is wrong', 'job_checksum')
     return body
 
 
@@ -163,12 +160,12 @@ def _lz4(data, most):
     become smaller."""
     total, block = int.from_bytes(data[:8], 'big'), int.from_bytes(data[8:12], 'big')
     if len(data) < 12 or total > most + 64 or (total and not block):
-        raise _bad(f'the header of LZ4 says {total} bytes in blocks of {block}', 'none')
+        raise bad_file_data(f'the header of LZ4 says {total} bytes in blocks of {block}', 'none')
     blocks, sizes, at, left = [], [], 12, total
     while left:
         nbytes, out = int.from_bytes(data[at:at + 4], 'big'), min(left, block)
         if len(data) < at + 4 + nbytes or nbytes == 0:
-            raise _bad('a block of LZ4 is cut off', 'input_truncated')
+            raise bad_file_data('a block of LZ4 is cut off', 'input_truncated')
         blocks.append((data[at + 4:at + 4 + nbytes], nbytes == out))
         sizes.append(out)
         at, left = at + 4 + nbytes, left - out

@@ -34,6 +34,13 @@ def as_kind(kind, error):
     return made
 
 
+def bad_file_data(text, reason):
+    """A FileDataError of what was found here."""
+    error = FileDataError(f'bad data: {text}')
+    error.result, error.reason, error.bit, error.index = 'bad_data', reason, 0, None
+    return error
+
+
 def enable(*packages):
     """Makes packages decode by wharf from now on, in this process: 'numcodecs', 'zarr', 'fsspec'; none named is all of
     these that are installed.
