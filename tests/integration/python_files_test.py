@@ -360,6 +360,7 @@ def test_odd_arguments_do_no_harm():
     made = [module.inflater(), module.Stream('gzip'), module.Container(lambda *_: bytes(200), 500),
             module.Container(lambda *_: None, 1 << 63), module.Client('embedded'),
             *(module.Packer(name, threads=1) for name in ('gzip', 'bgzf', 'zstd', 'wharf'))]
+    made += [made[4].alloc(100), made[4].submit(b'bytes', 'stored'), made[4].submit_batch([b'bytes'], 'stored', sizes=9)]
     for _ in range(4000):
         thing = chance.choice([module, *made])
         names = [name for name in dir(thing) if name not in ('_end', '_forked') and callable(getattr(thing, name))]
@@ -382,6 +383,30 @@ def test_pickles_make_nothing_half_made():
             raises((TypeError, AttributeError, pickle.UnpicklingError, ImportError), pickle.loads, make)
         stream = wharf._wharf.Stream('gzip')
         raises(TypeError, pickle.dumps, stream)
+
+
+def test_calls_inside_calls_are_refused():
+    """The end of a buffer, which is let go inside a call, runs code that makes another one."""
+    for made in wharf._wharf.Stream('gzip'), wharf._wharf.inflater():
+        said = []
+
+        class Last(bytearray):
+            def __del__(self, made=made, said=said):
+                said.append(raises(RuntimeError, made.feed, b'again'))
+
+        made.feed(Last())
+        made.feed(b'')
+        assert len(said) == 1
+    if sys.version_info >= (3, 12):
+        for made in wharf._wharf.Stream('gzip'), wharf._wharf.inflater(), wharf._wharf.Packer('gzip'):
+            class Own:
+                def __buffer__(self, _, made=made):
+                    getattr(made, 'feed', getattr(made, 'pack', None))(b'')
+                    return memoryview(b'own')
+            try:
+                getattr(made, 'feed', getattr(made, 'pack', None))(Own())
+            except RuntimeError as error:
+                assert 'inside' in str(error)
 
 
 def test_buffers_cannot_go_away_during_a_call():

@@ -324,6 +324,19 @@ def test_callbacks_may_wait_and_close():
         assert client.closed
 
 
+def test_callbacks_that_fail_are_told_of_and_no_more():
+    said, before = [], sys.unraisablehook
+    sys.unraisablehook = lambda hook: said.append(hook.exc_type)
+    try:
+        for client in each_client():
+            with client:
+                for callback in (lambda job: 1 / 0), 'nothing to call':
+                    assert client.submit(PACKED, 'zlib', callback=callback).result() == TEXT
+        assert said == [ZeroDivisionError, TypeError] * 2, said
+    finally:
+        sys.unraisablehook = before
+
+
 def test_full_arena_and_many_jobs_are_told_apart():
     with through_daemon(arena=1 << 20, max_jobs=4) as client, Stopped():
         jobs = [client.submit(b'x', 'stored', size=1) for _ in range(4)]
@@ -523,6 +536,27 @@ def test_interpreter_ends_with_jobs_in_flight():
         run = subprocess.run([sys.executable, '-c', ENDS, DAEMON.socket, how], check=False,
                              capture_output=True, text=True, timeout=PATIENCE_S)
         assert run.returncode == status, (how, run)
+
+
+ENDS_LOOP = '''
+import asyncio, sys, zlib
+import wharf
+kept = []
+async def main():
+    client = wharf.AsyncClient('daemon', socket=sys.argv[1], patience=1)
+    packed = zlib.compress(bytes(1 << 20))
+    kept.append([asyncio.ensure_future(client.decompress(packed, 'zlib')) for _ in range(20)])
+    await asyncio.sleep(0)
+    client._client.submit(packed, 'zlib', callback=lambda job: kept.append(job))
+    raise SystemExit(5)
+asyncio.run(main())
+'''
+
+
+def test_loops_end_with_jobs_in_flight():
+    run = subprocess.run([sys.executable, '-c', ENDS_LOOP, DAEMON.socket], check=False, capture_output=True, text=True,
+                         timeout=PATIENCE_S)
+    assert run.returncode == 5 and not run.stderr, run
 
 
 def test_signals_are_handled_while_a_job_is_waited_for():

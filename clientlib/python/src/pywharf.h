@@ -275,7 +275,8 @@ void pywharf_jobs_forget(struct pywharf_client *client, int is_child);
 /* Input that a decoder was given and has not used up, and the lock of its calls. */
 struct pywharf_feed {
     PyThread_type_lock lock;
-    Py_buffer in; /* obj is NULL: none is held */
+    unsigned long owner; /* the thread that has it, or 0 */
+    Py_buffer in;        /* obj is NULL: none is held */
     const uint8_t *at;
     size_t nbytes;
 };
@@ -283,8 +284,9 @@ struct pywharf_feed {
 int pywharf_feed_init(struct pywharf_feed *feed);
 void pywharf_feed_deinit(struct pywharf_feed *feed);
 
-/* One call at a time.  With the GIL, which is let go while another thread is in one. */
-void pywharf_feed_enter(struct pywharf_feed *feed);
+/* One call at a time.  With the GIL, which is let go while another thread is in one.  -1 with an
+ * exception: this thread is, since buffers of strangers run code of theirs. */
+int pywharf_feed_enter(struct pywharf_feed *feed);
 void pywharf_feed_leave(struct pywharf_feed *feed);
 
 /* Between these two. */

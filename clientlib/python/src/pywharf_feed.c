@@ -23,16 +23,23 @@ void pywharf_feed_deinit(struct pywharf_feed *feed)
     feed->lock = NULL;
 }
 
-void pywharf_feed_enter(struct pywharf_feed *feed)
+int pywharf_feed_enter(struct pywharf_feed *feed)
 {
-    if (PyThread_acquire_lock(feed->lock, NOWAIT_LOCK))
-        return;
-    Py_BEGIN_ALLOW_THREADS PyThread_acquire_lock(feed->lock, WAIT_LOCK);
-    Py_END_ALLOW_THREADS
+    if (!PyThread_acquire_lock(feed->lock, NOWAIT_LOCK)) {
+        if (feed->owner == PyThread_get_thread_ident()) {
+            PyErr_SetString(PyExc_RuntimeError, "a call is made inside another one");
+            return -1;
+        }
+        Py_BEGIN_ALLOW_THREADS PyThread_acquire_lock(feed->lock, WAIT_LOCK);
+        Py_END_ALLOW_THREADS
+    }
+    feed->owner = PyThread_get_thread_ident();
+    return 0;
 }
 
 void pywharf_feed_leave(struct pywharf_feed *feed)
 {
+    feed->owner = 0;
     PyThread_release_lock(feed->lock);
 }
 

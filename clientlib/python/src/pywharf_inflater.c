@@ -126,7 +126,10 @@ static PyObject *copy(PyObject *self, PyObject *unused)
     to = make(Py_TYPE(self));
     if (!to)
         return NULL;
-    pywharf_feed_enter(&from->feed);
+    if (pywharf_feed_enter(&from->feed) < 0) {
+        Py_DECREF((PyObject *)to);
+        return NULL;
+    }
     *to->steps = *from->steps;
     if (from->steps->inflate.tables == &from->steps->inflate.own_tables)
         to->steps->inflate.tables = &to->steps->inflate.own_tables;
@@ -252,7 +255,8 @@ static PyObject *decode(struct inflater *inflater, PyObject *data, Py_ssize_t ma
     int result = WHARF_Z_OK;
     PyObject *out = NULL;
 
-    pywharf_feed_enter(&inflater->feed);
+    if (pywharf_feed_enter(&inflater->feed) < 0)
+        return NULL;
     if (pywharf_feed_give(&inflater->feed, data) == 0)
         out = run_to_bytes(inflater, max_length ? (size_t)max_length : PY_SSIZE_T_MAX, flush,
                            &result);
@@ -305,7 +309,8 @@ static PyObject *feed(PyObject *self, PyObject *data)
     struct inflater *inflater = (struct inflater *)self;
     int r;
 
-    pywharf_feed_enter(&inflater->feed);
+    if (pywharf_feed_enter(&inflater->feed) < 0)
+        return NULL;
     r = pywharf_feed_give(&inflater->feed, data);
     pywharf_feed_leave(&inflater->feed);
     return r < 0 ? NULL : Py_NewRef(Py_None);
@@ -320,7 +325,10 @@ static PyObject *readinto(PyObject *self, PyObject *target)
 
     if (PyObject_GetBuffer(target, &out, PyBUF_WRITABLE) < 0)
         return NULL;
-    pywharf_feed_enter(&inflater->feed);
+    if (pywharf_feed_enter(&inflater->feed) < 0) {
+        PyBuffer_Release(&out);
+        return NULL;
+    }
     if (out.len && !inflater->is_end) {
         Py_BEGIN_ALLOW_THREADS result =
             run(inflater, out.buf, (size_t)out.len, 2 /* Z_SYNC_FLUSH */, &n);
@@ -341,7 +349,8 @@ static PyObject *restart(PyObject *self, PyObject *unused)
     struct inflater *inflater = (struct inflater *)self;
 
     (void)unused;
-    pywharf_feed_enter(&inflater->feed);
+    if (pywharf_feed_enter(&inflater->feed) < 0)
+        return NULL;
     begin(inflater);
     pywharf_feed_leave(&inflater->feed);
     return Py_NewRef(Py_None);
@@ -353,7 +362,8 @@ static PyObject *take_rest(PyObject *self, PyObject *unused)
     PyObject *rest;
 
     (void)unused;
-    pywharf_feed_enter(&inflater->feed);
+    if (pywharf_feed_enter(&inflater->feed) < 0)
+        return NULL;
     rest = pywharf_feed_rest(&inflater->feed);
     pywharf_feed_leave(&inflater->feed);
     return rest;

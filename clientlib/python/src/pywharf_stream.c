@@ -98,7 +98,8 @@ static PyObject *feed(PyObject *self, PyObject *data)
     struct stream *stream = (struct stream *)self;
     int r;
 
-    pywharf_feed_enter(&stream->feed);
+    if (pywharf_feed_enter(&stream->feed) < 0)
+        return NULL;
     r = pywharf_feed_give(&stream->feed, data);
     if (r == 0 && !stream->feed.nbytes)
         stream->at_last = 1;
@@ -166,7 +167,10 @@ static PyObject *readinto(PyObject *self, PyObject *target)
 
     if (PyObject_GetBuffer(target, &out, PyBUF_WRITABLE) < 0)
         return NULL;
-    pywharf_feed_enter(&stream->feed);
+    if (pywharf_feed_enter(&stream->feed) < 0) {
+        PyBuffer_Release(&out);
+        return NULL;
+    }
     Py_BEGIN_ALLOW_THREADS n = run(stream, out.buf, (size_t)out.len);
     Py_END_ALLOW_THREADS outcome = stream->outcome;
     is_end = stream->is_end;

@@ -59,7 +59,12 @@ class AsyncClient:
 
     def _finish(self, job, future):
         """By whichever thread notices, which is the loop's but for strangers."""
-        self._loop.call_soon_threadsafe(self._tell, job, future)
+        try:
+            self._loop.call_soon_threadsafe(self._tell, job, future)
+        except RuntimeError:
+            # The loop has ended, and nobody waits.
+            if not self._loop.is_closed():
+                raise
 
     def _tell(self, job, future):
         self._n_jobs -= 1
