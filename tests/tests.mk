@@ -215,7 +215,7 @@ test: deps ## install what is missing, then run all tests that need no GPU; VECT
 	    $(foreach v,asan tsan,"BUILD=build/$(v) tests/integration/columns_test.py") \
 	    $(foreach v,asan tsan,"tests/integration/python_module_test.py --build build/$(v)") \
 	    "tests/integration/python_standins_test.py --build build/asan _(zlib|gzip|streams|pieces|buffers)" "tests/integration/python_files_test.py --build build/asan" \
-	    "tests/integration/python_writing_test.py --build build/asan" "tests/integration/python_arrays_test.py --build build/asan" \
+	    "tests/integration/python_arrays_test.py --build build/asan" \
 	    $(tsan_names:%=build/tsan/tests/%) \
 	    $(asan_runs) $(replays) $(unit_names:%=build/release/tests/%)
 

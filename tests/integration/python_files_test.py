@@ -275,6 +275,17 @@ def test_what_cannot_be_read_is_said():
     raises(ValueError, wharf.open, io.BytesIO(b'abc'), format='zip')
 
 
+def test_what_is_written_is_read():
+    """python_writing_test.py has more."""
+    for name, chunk in ('gzip', None), ('bgzf', 1024), ('zstd', 1024), ('wharf', 333):
+        for size in 0, 1, 70000:
+            out = io.BytesIO()
+            with wharf.open(out, 'w', format=name, chunk=chunk, threads=2) as file:
+                file.write(TEXT[:size])
+            with wharf.open(io.BytesIO(out.getvalue())) as file:
+                assert file.read() == TEXT[:size], (name, size)
+
+
 # ---- hostile programs ----------------------------------------------------------------------------
 
 class Rude(io.BytesIO):
