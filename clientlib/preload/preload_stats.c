@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* preload_stats.c: what the environment asks for.  With WHARF_PRELOAD_STATS the end of the program
- * says what was taken; WHARF_PRELOAD_SKIP names libraries that are left alone. */
+ * says what was taken; WHARF_PRELOAD_SKIP names libraries that are left alone, which without a
+ * daemon are by default those that are faster on a processor than wharf. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -37,7 +38,7 @@ static const char *const names[WHARF_N_WHYS] = {
     [WHARF_WHY_OVERLAP] = "declined, for input and output overlap or are empty",
     [WHARF_WHY_STACK] = "declined, on a small stack",
     [WHARF_WHY_ODD_CONTEXT] = "declined, after contexts were given dictionaries or parameters",
-    [WHARF_WHY_SKIPPED] = "declined, as WHARF_PRELOAD_SKIP says",
+    [WHARF_WHY_SKIPPED] = "declined, as WHARF_PRELOAD_SKIP or its default says",
 };
 
 void wharf_preload_count_stream(enum wharf_preload_library library, enum wharf_preload_why why,
@@ -68,9 +69,19 @@ bool wharf_preload_is_skipped(enum wharf_preload_library library)
     return is_skipped[library];
 }
 
-/* A list with commas. */
-static void read_skipped(const char *list)
+/* What the environment says of a program that is not setuid. */
+static const char *asked(const char *name)
 {
+    return getauxval(AT_SECURE) ? NULL : getenv(name);
+}
+
+/* A list with commas. */
+static void read_skipped(void)
+{
+    const char *list = asked("WHARF_PRELOAD_SKIP"), *daemon = asked("WHARF_PRELOAD_DAEMON");
+
+    if (!list)
+        list = daemon && strcmp(daemon, "1") == 0 ? "" : "libzstd,liblz4";
     for (size_t nbytes; list; list = list[nbytes] ? list + nbytes + 1 : NULL) {
         nbytes = strcspn(list, ",");
         for (unsigned i = 0; i < WHARF_N_LIBRARIES; i++)
@@ -80,9 +91,9 @@ static void read_skipped(const char *list)
 
 __attribute__((constructor)) static void begin(void)
 {
-    read_skipped(getauxval(AT_SECURE) ? NULL : getenv("WHARF_PRELOAD_SKIP"));
-    const char *value = getauxval(AT_SECURE) ? NULL : getenv("WHARF_PRELOAD_STATS");
+    const char *value = asked("WHARF_PRELOAD_STATS");
 
+    read_skipped();
     if (!value || (strcmp(value, "1") != 0 && *value != '/'))
         return;
     wharf_preload_counts = snprintf(where, sizeof(where), "%s", value) < (int)sizeof(where);

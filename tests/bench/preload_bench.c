@@ -159,6 +159,8 @@ static void find_ours(void)
     path[n] = 0;
     *strrchr(path, '/') = 0;
     strcat(path, "/../libwharf-preload.so");
+    /* By default it leaves some libraries alone. */
+    setenv("WHARF_PRELOAD_SKIP", "", 1);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         bench_die(dlerror());

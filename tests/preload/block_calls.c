@@ -190,6 +190,8 @@ int main(int argc, char **argv)
     const uint64_t first = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
     void *zstd = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
     void *lz4 = dlopen("liblz4.so.1", RTLD_NOW | RTLD_LOCAL);
+    /* Which leaves both libraries alone by default. */
+    setenv("WHARF_PRELOAD_SKIP", "", 1);
     void *ours = argc > 2 ? dlopen(argv[2], RTLD_NOW | RTLD_LOCAL) : NULL;
 
     if (argc < 3 || !zstd || !lz4 || !ours) {
