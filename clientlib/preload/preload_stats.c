@@ -33,8 +33,7 @@ static const char *const names[WHARF_N_WHYS] = {
     [WHARF_WHY_CHILD] = "declined, in a child after fork",
     [WHARF_WHY_NO_ROOM] = "declined, for there is no room or memory",
     [WHARF_WHY_ODD_CALL] = "handed over to zlib in the middle",
-    [WHARF_WHY_BAD] = "declined, for they are bad, of another size than asked for, or of a kind "
-                      "that wharf has no decoder for",
+    [WHARF_WHY_BAD] = "declined: bad, of another size than asked for, or of an unknown kind",
     [WHARF_WHY_OVERLAP] = "declined, for input and output overlap or are empty",
     [WHARF_WHY_STACK] = "declined, on a small stack",
     [WHARF_WHY_ODD_CONTEXT] = "declined, after contexts were given dictionaries or parameters",

@@ -124,7 +124,7 @@ END
     grep -q ': libzstd: 200000 bytes taken, 100000 declined$' stats
     grep -q ': libzstd: 2 streams taken$' stats
     grep -q ': libzstd: 1 streams declined, on a small stack' stats
-    grep -q ': libzstd: 1 streams declined, for they are bad' stats
+    grep -q ': libzstd: 1 streams declined: bad' stats
     grep -q ': liblz4: 100000 bytes taken, 0 declined$' stats
     # They are faster than wharf on a processor.
     preloaded ./read > with 2> stats
@@ -221,7 +221,7 @@ test_programs_of_libdeflate_are_served() {
     cat stats
     cmp without with
     grep -q ": libdeflate: $(stat -c %s with) bytes taken, 0 declined$" stats
-    grep -q ': libdeflate: 1 streams declined, for they are bad' stats
+    grep -q ': libdeflate: 1 streams declined: bad' stats
 }
 
 # How many connections the daemon has had, the one that asks included.
