@@ -4,8 +4,11 @@
 
 A daemon of the test's own, a root file system of the command and its libraries, and podman with the specification in
 /run/cdi.  The container's configuration must have the socket's folder, read-only, and the variable; and where containers
-run at all, `wharf ping` in it must reach the daemon, and no file can be made beside the socket.  Needs root and podman,
-and is skipped otherwise.  Reports in the Test Anything Protocol.
+run at all, `wharf ping` in it must reach the daemon, and no file can be made beside the socket; where none runs, podman
+says why.  Needs root and podman, and is skipped otherwise.  Reports in the Test Anything Protocol.
+
+crun refuses machines that have control groups of both versions.  There everything runs in a mount namespace that has
+those of version 2 alone.
 """
 import argparse
 import glob
@@ -23,6 +26,7 @@ sys.dont_write_bytecode = True
 import private_daemon  # noqa: E402  pylint: disable=wrong-import-position
 
 SPECIFICATION = '/run/cdi/wharf.json'
+GROUPS = '/sys/fs/cgroup'
 STORAGE = '/var/lib/containers/storage/overlay-containers'
 # What works where this itself may be in a container.
 PODMAN = ('podman', '--cgroup-manager', 'cgroupfs')
@@ -77,8 +81,9 @@ def podman_takes_the_specification(daemon, root, wharf):
 
 def client_in_a_container_reaches_the_daemon(_, root, __):
     inside = (*PODMAN, 'run', '--rm', *OPTIONS)
-    if run(*inside, '--rootfs', root, '/bin/wharf', '--version').returncode:
-        raise Skipped('no container runs here')
+    done = run(*inside, '--rootfs', root, '/bin/wharf', '--version')
+    if done.returncode:
+        raise Skipped(f'no container runs here: {" ".join(done.stderr.split())}')
     done = run(*inside, '--device', 'wharf.io/daemon=socket', '--rootfs', root, '/bin/wharf', 'ping')
     assert done.returncode == 0 and 'answers' in done.stdout, done.stderr
     done = run(*inside, '--device', 'wharf.io/daemon=socket', '--rootfs', root, '/bin/sh', '-c', ': > /run/wharf/other')
@@ -86,6 +91,15 @@ def client_in_a_container_reaches_the_daemon(_, root, __):
 
 
 TESTS = podman_takes_the_specification, client_in_a_container_reaches_the_daemon
+
+
+def leave_old_control_groups():
+    """Starts this anew in a mount namespace where the machine has groups of both versions."""
+    if not os.path.exists(f'{GROUPS}/unified') or os.environ.get('WHARF_TEST_NAMESPACE'):
+        return
+    words = 'unshare', '--mount', 'sh', '-c', f'mount -t cgroup2 none {GROUPS} && exec "$0" "$@"', *sys.argv
+    if run(*words[:4], f'mount -t cgroup2 none {GROUPS}').returncode == 0:
+        os.execvpe('unshare', words, {**os.environ, 'WHARF_TEST_NAMESPACE': '1'})
 
 
 def prepare(wharf, daemon):
@@ -113,6 +127,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--build', default=os.environ.get('BUILD', 'build/release'))
     build = os.path.join(TOP, parser.parse_args().build)
+    if not os.geteuid() and shutil.which('podman'):
+        leave_old_control_groups()
     print(f'1..{len(TESTS)}', flush=True)
     if os.geteuid() or not shutil.which('podman') or glob.glob('/etc/cdi/wharf*') or os.path.exists(SPECIFICATION):
         for number, test in enumerate(TESTS, 1):
