@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """kubernetes_plugin.py [--build FOLDER]: systemd/kubernetes/wharf-device-plugin beside a kubelet of the test's own.
 
-The kubelet listens at a real socket, takes the registration, watches the devices, allocates one, and is started again,
-when it removes the plugins' sockets as the real one does.  The daemon is real, with the configuration that the plugin
+The kubelet listens at a real socket, takes the registration, watches the devices, allocates some, and is started again,
+when it removes the plugins' sockets as the real one does.  It lists what pods have at another socket.  The daemon is real, with the configuration that the plugin
 prints.  Skipped without python3-grpcio.  Reports in the Test Anything Protocol.
 """
 import argparse
@@ -87,6 +87,54 @@ class Kubelet:
         self.server.stop(None).wait()
 
 
+class PodList:
+    """The kubelet's list of what pods have, which the plugin asks for again and again."""
+
+    def __init__(self, path, pb):
+        self.pb, self.names, self.n_asked = pb, (), 0
+        self.turn, self.during = threading.Condition(), None
+        self.server = grpc.server(futures.ThreadPoolExecutor(max_workers=2))
+        handler = grpc.unary_unary_rpc_method_handler(self.answer, request_deserializer=pb.Empty.FromString,
+                                                      response_serializer=lambda message: message.SerializeToString())
+        self.server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler('v1.PodResourcesLister',
+                                                                                   {'List': handler}), ))
+        self.server.add_insecure_port(f'unix://{path}')
+        self.server.start()
+
+    def answer(self, *_):
+        listed = self.pb.ListPodResourcesResponse()
+        with self.turn:
+            names, during, self.during = self.names, self.during, None
+            if during:
+                during()
+            containers = listed.pod_resources.add().containers
+            containers.add().devices.add(resource_name='other.io/share', device_ids=['share-0', 'share-1', 'share-2'])
+            for name in names:
+                containers.add().devices.add(resource_name='wharf.io/share', device_ids=[name])
+            self.n_asked += 1
+            self.turn.notify_all()
+        return listed
+
+    def wait(self):
+        """Until the plugin has done what follows from the present list: it asks one time after the other."""
+        with self.turn:
+            first = self.n_asked
+            assert self.turn.wait_for(lambda: self.n_asked >= first + 2, wc.PATIENCE_S), 'the plugin does not ask'
+
+    def show(self, *names):
+        with self.turn:
+            self.names = names
+        self.wait()
+
+    def call_during(self, function):
+        """While the plugin waits for the answer, which was made before."""
+        done = threading.Event()
+        with self.turn:
+            self.during = lambda: (function(), done.set())
+        assert done.wait(wc.PATIENCE_S), 'the plugin does not ask'
+        self.wait()
+
+
 class Node:
     """The plugin, the daemon with its sockets, and the kubelet's folder."""
 
@@ -99,15 +147,33 @@ class Node:
         self.pb = device_plugin_pb2
         os.mkdir(f'{folder}/kubelet')
         self.words = [f'{folder}/wharf-device-plugin', '--shares', str(N_SHARES), '--sockets', f'{folder}/sockets',
-                      '--kubelet', f'{folder}/kubelet', '--weight', '300']
-        self.plugin, self.daemon = None, None
+                      '--kubelet', f'{folder}/kubelet', '--weight', '300', '--pod-resources', f'{folder}/pods.sock',
+                      '--interval', '0.1']
+        self.plugin, self.daemon, self.kubelet, self.endpoint = None, None, None, None
 
     def start_daemon(self):
         printed = subprocess.run([*self.words, '--prepare'], check=True, stdout=subprocess.PIPE, text=True).stdout
         self.daemon = private_daemon.Daemon(f'{self.build}/wharfd', sections=printed)
 
-    def start_plugin(self):
-        self.plugin = subprocess.Popen(self.words)
+    def start_plugin(self, *more):
+        self.plugin = subprocess.Popen([*self.words, *more])
+
+    def end_plugin(self):
+        self.plugin.send_signal(signal.SIGTERM)
+        assert self.plugin.wait(wc.PATIENCE_S) == 0
+
+    def start_kubelet(self):
+        self.kubelet = Kubelet(f'{self.folder}/kubelet', self.pb)
+        self.endpoint = self.kubelet.registered.get(timeout=wc.PATIENCE_S).endpoint
+        self.kubelet.wait_for('Healthy')
+
+    def allocate(self, *names):
+        """The folders that containers get."""
+        ask = self.pb.AllocateRequest()
+        for name in names:
+            ask.container_requests.add(devicesIDs=[name])
+        answer = self.kubelet.call(self.endpoint, 'Allocate', ask, self.pb.AllocateResponse)
+        return [given.mounts[0].host_path for given in answer.container_responses]
 
     def end(self):
         if self.plugin and self.plugin.poll() is None:
@@ -181,13 +247,79 @@ def health_follows_the_daemon(node):
     kubelet.end()
 
 
+def answers(folder):
+    try:
+        wc.Client(f'{folder}/wharfd.sock').close()
+        return True
+    except OSError:
+        return False
+
+
+def sockets_of_containers_that_ended_are_removed(node):
+    """Through a folder that somebody kept there is no way either, not when its share is the next container's."""
+    pods = PodList(f'{node.folder}/pods.sock', node.pb)
+    node.start_kubelet()
+    first, second = node.allocate('share-1', 'share-2')
+    pods.wait()
+    assert answers(first) and answers(second), 'what the list does not have yet was removed'
+    pods.show('share-1', 'share-2')
+    kept = os.open(first, os.O_PATH)
+    assert answers(f'/proc/self/fd/{kept}')
+    pods.show('share-2')
+    assert not os.path.exists(first) and answers(second)
+    assert not answers(f'/proc/self/fd/{kept}')
+    assert node.allocate('share-1') == [first] and answers(first)
+    assert not answers(f'/proc/self/fd/{kept}')
+    os.close(kept)
+    pods.show('share-2')
+    assert answers(first), 'what was in an earlier list was held to be in one of this container'
+    pods.show()
+    assert not os.path.exists(second)
+    pods.server.stop(None).wait()
+    kept = os.open(first, os.O_PATH)
+    assert node.allocate('share-1') == [first] and answers(first) and not answers(f'/proc/self/fd/{kept}')
+    os.close(kept)
+    node.kubelet.end()
+
+
+def containers_outlive_the_plugin_and_the_daemon(node):
+    """A plugin that starts again finds what it has given, and makes what a start of the machine has removed.  Nothing is
+    removed by an answer that was made before it was given."""
+    pods = PodList(f'{node.folder}/pods.sock', node.pb)
+    node.start_kubelet()
+    node.allocate('share-0', 'share-1', 'share-2')
+    first, second, third = (f'{node.folder}/sockets/given/share-{number}' for number in range(N_SHARES))
+    mounted = os.open(second, os.O_PATH)
+    pods.show('share-1', 'share-2')
+    node.end_plugin()
+    node.kubelet.end()
+    shutil.rmtree(third)
+    node.daemon.kill()
+    node.daemon.start()
+    assert not answers(second)
+    node.start_plugin('--grace', '0')
+    node.start_kubelet()
+    pods.wait()
+    assert not os.path.exists(first) and answers(second) and answers(third)
+    assert answers(f'/proc/self/fd/{mounted}'), 'the container has another folder than before'
+    os.close(mounted)
+    made = []
+
+    def give():
+        made.append(os.stat(node.allocate('share-0')[0]).st_ino)
+        pods.names = 'share-0', 'share-1', 'share-2'
+    pods.call_during(give)
+    assert answers(first) and made == [os.stat(first).st_ino], 'an older answer closed it'
+    pods.server.stop(None).wait()
+    node.kubelet.end()
+
+
 def it_ends_when_it_is_asked_to(node):
     """The stream ends, and the socket goes; it waits for a kubelet that is not there."""
     kubelet = Kubelet(f'{node.folder}/kubelet', node.pb)
     request = kubelet.registered.get(timeout=wc.PATIENCE_S)
     kubelet.wait_for('Healthy')
-    node.plugin.send_signal(signal.SIGTERM)
-    assert node.plugin.wait(wc.PATIENCE_S) == 0
+    node.end_plugin()
     while kubelet.listings.get(timeout=wc.PATIENCE_S) is not None:
         pass
     assert not os.path.exists(f'{node.folder}/kubelet/{request.endpoint}')
@@ -199,7 +331,8 @@ def it_ends_when_it_is_asked_to(node):
 
 
 TESTS = (share_is_a_socket_of_its_own, other_requests_are_refused, kubelet_that_starts_again_is_told_again,
-         health_follows_the_daemon, it_ends_when_it_is_asked_to)
+         health_follows_the_daemon, sockets_of_containers_that_ended_are_removed,
+         containers_outlive_the_plugin_and_the_daemon, it_ends_when_it_is_asked_to)
 
 
 def main():
