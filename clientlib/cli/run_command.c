@@ -144,7 +144,7 @@ static int run(int argc, char **argv)
 
 const struct wharf_cli_command wharf_cli_run = {
     .name = "run",
-    .summary = "run a program that decompresses by wharf in its libraries' place",
+    .summary = "run a program with wharf's decoders in its libraries' place",
     .usage = "[OPTION...] PROGRAM [ARGUMENT...]",
     .help = "Starts PROGRAM with libwharf-preload, which decompresses in the place of zlib,\n"
             "libdeflate, libzstd and liblz4, for it and what it starts.  Says when it cannot\n"

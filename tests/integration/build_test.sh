@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib/tap.sh"
 
 # In a test's source: threads of its own, or what has them.
-HAS_THREADS='<pthread\.h>|wharf\.h"|"daemon/|tests/lib/test_(client|daemon|core|handle|service|storm|wharfd)'
+HAS_THREADS='<pthread\.h>|wharf\.h"|"daemon/(control|cpu|dispatch|gpu|worker|core/core\.h)|tests/lib/test_(client|daemon|core|handle|service|storm|wharfd)'
 
 # A list in the Makefile once got lost in a merge, and with it all fuzz targets from the tests.
 test_make_test_runs_every_test_file() {
@@ -33,8 +33,8 @@ test_make_test_runs_every_test_file() {
     for path in tests/integration/*_test.sh tests/integration/*_test.py tests/check/*_check.*; do
         grep -qx "$path" "$OLDPWD/words"
     done
-    grep -q 'build/asan/tests/vectors tests/vectors' "$OLDPWD/commands"
-    grep -q 'build/release/tests/vectors build/vectors.table /vectors' "$OLDPWD/commands"
+    grep -q 'build/asan/tests/vectors --one-order tests/vectors' "$OLDPWD/commands"
+    grep -q 'build/release/tests/vectors --one-order build/vectors.table /vectors' "$OLDPWD/commands"
 }
 
 test_every_fuzz_target_has_a_corpus() {
