@@ -266,13 +266,14 @@ static void measure(const char *data, const struct library *library, const uint8
     free(buffers);
 }
 
+static const size_t sizes[] = {16 << 10, 64 << 10, 1 << 20};
+
 int main(int argc, char **argv)
 {
-    static const size_t sizes[] = {16 << 10, 64 << 10, 1 << 20};
+    test_help(argc, argv, help);
     unsigned repetitions = 15;
     int first = 1;
 
-    test_help(argc, argv, help);
     if (argc > 2 && strcmp(argv[1], "--repetitions") == 0) {
         repetitions = (unsigned)strtoul(argv[2], NULL, 10);
         first = 3;
