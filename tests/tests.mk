@@ -255,7 +255,7 @@ test-callers: all ## programs that exist under `wharf run` and without it, as fa
 	$(Q)tests/callers/cdi_podman.py --build $(BUILD)
 	$(Q)tests/callers/dashboard_prometheus.py --build $(BUILD)
 	$(Q)tests/callers/kubernetes_plugin.py --build $(BUILD)
-	$(Q)tests/callers/dask_example.py --build $(BUILD)
+	$(Q)tests/callers/engine_examples.py --build $(BUILD)
 
 check: all ## layering, names, format, exported symbols, scripts, manual pages
 	$(Q)BUILD=$(BUILD) tests/run-tests $(checks)

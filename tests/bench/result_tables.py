@@ -343,6 +343,38 @@ def daemon_data():
     yield from source('gpu-daemon.jsonl', list(rows.values()))
 
 
+# ---- several hosts: calculated, of one host's figures -------------------------------------------
+
+NETWORKS_GBIT = (25, 100, 400)
+STORE_GBPS = 100
+
+
+def host_rows():
+    """[(engine, data, row, GB/s of output, GB of output for one of input)]"""
+    flood, share = daemon_rows(), last_share()
+    for name in 'dickens', 'mc0':
+        row = flood['deflate', name]
+        yield 'GPU', name, row, row['gbps'], row['ratio']
+        cpu = share['wharf', 'cpu', name, 16]
+        yield f'{cpu["cores"]} cores', name, cpu, cpu['GBps_median'], row['ratio']
+
+
+def hosts_calculated():
+    rows = list(host_rows())
+    lines = []
+    for engine, name, _, out, ratio_of in rows:
+        rates = [min(out, gbit / 8 * ratio_of) for gbit in NETWORKS_GBIT]
+        hosts = math.ceil(STORE_GBPS * ratio_of / min(out, NETWORKS_GBIT[1] / 8 * ratio_of))
+        lines.append([f'{name}, {engine}', f'{ratio_of:.1f}', number(out), number(8 * out / ratio_of),
+                      *(number(rate) for rate in rates), str(hosts)])
+    yield from table(['data, engine', 'ratio', 'measured: GB/s', 'calculated: Gbit/s in',
+                      *(f'GB/s at {gbit} Gbit/s' for gbit in NETWORKS_GBIT), 'hosts'], lines)
+    # The page is no page of results, and names no revisions.
+    days = {'gpu-daemon' if engine == 'GPU' else 'gpu-share': row['date'] for engine, _, row, *_ in rows}
+    yield ''
+    yield f'<sub>Rows: {"; ".join(f"{name}.jsonl, {day}" for name, day in days.items())}.</sub>'
+
+
 # ---- all of them in a few lines ----------------------------------------------------------------
 
 
@@ -488,5 +520,5 @@ TABLES = {
     'cpu-deflate': cpu_deflate, 'cat': cat_cpu, 'callers': callers_cpu,
     'preload': preload_cpu, 'preload-gzip': preload_gzip,
     'share': share_gpu, 'tenant': tenant_gpu,
-    'daemon-data': daemon_data, 'bad-bytes': bad_bytes, 'storms': storms, 'neighbours': neighbours,
+    'daemon-data': daemon_data, 'hosts': hosts_calculated, 'bad-bytes': bad_bytes, 'storms': storms, 'neighbours': neighbours,
 }
