@@ -4,7 +4,8 @@
  *
  *     vectors FOLDER             the vectors in the tree
  *     vectors TABLE FOLDER       those of a table
- *     vectors --one-order ...    device decoders in one order of lanes, not in three
+ *     vectors --one-order ...    device decoders in one order of lanes, not in three, and for long
+ *                                outputs without bytes to spare
  *     vectors --device ...       device decoders alone, likewise
  *
  * One test is one vector on one engine: the outcome is the expected one and, in every member, that
@@ -27,6 +28,14 @@
 
 /* More than any engine may write beyond what it decodes, were it wrong. */
 enum { SPARE_NBYTES = 100 };
+
+/* What tests/lib/orc_vectors.py makes of a longer one is shorter. */
+enum { LONG_NBYTES = 1600 };
+
+/* Device decoders alone, with the first engine to compare them with. */
+static bool device_only;
+/* The lanes' order matters to races, not to bounds; nor does more room than a long output needs. */
+static bool one_order;
 
 static int complain(const char *what, uint64_t expected, uint64_t got)
 {
@@ -131,11 +140,14 @@ static int check_other_capacities(const struct run *run)
     struct wharf_outcome outcome;
     const struct test_vector *vector = run->vector;
 
-    struct test_guard out = decode(run, vector->out_nbytes + SPARE_NBYTES, &outcome);
-    n_wrong += check_expected(vector, &outcome, run->engine->streams);
-    if (n_wrong == 0)
-        n_wrong += check_output(vector, out.data);
-    test_guard_free(&out);
+    struct test_guard out;
+    if (!one_order || run->engine->kind == VECTOR_ENGINE_CPU || vector->out_nbytes < LONG_NBYTES) {
+        out = decode(run, vector->out_nbytes + SPARE_NBYTES, &outcome);
+        n_wrong += check_expected(vector, &outcome, run->engine->streams);
+        if (n_wrong == 0)
+            n_wrong += check_output(vector, out.data);
+        test_guard_free(&out);
+    }
     if (vector->out_nbytes == 0 || run->engine->streams)
         return n_wrong;
     /* boolrle leaves out up to seven values at the end. */
@@ -165,14 +177,6 @@ static int run_vector(const struct run *run, struct wharf_outcome *first)
     test_guard_free(&out);
     return n_wrong;
 }
-
-/* What tests/lib/orc_vectors.py makes of a longer one is shorter. */
-enum { LONG_NBYTES = 1600 };
-
-/* Device decoders alone, with the first engine to compare them with. */
-static bool device_only;
-/* The lanes' order matters to races, not to bounds. */
-static bool one_order;
 
 /* Whether this engine has something to say of this vector. */
 static bool applies(const struct vector_engine *engine, const struct test_vector *vector)
