@@ -9,6 +9,7 @@ static void *work(void *data)
 {
     struct wharf_background_queue *background = data;
 
+    pthread_setname_np(pthread_self(), background->name);
     pthread_mutex_lock(&background->lock);
     for (;;) {
         if (wharf_list_is_empty(&background->todo)) {
@@ -38,10 +39,7 @@ int wharf_background_queue_start(struct wharf_background_queue *background)
     pthread_cond_init(&background->wanted, NULL);
     wharf_list_init(&background->todo);
     wharf_list_init(&background->done);
-    int r = pthread_create(&background->thread, NULL, work, background);
-    if (r == 0)
-        pthread_setname_np(background->thread, background->name);
-    return -r;
+    return -pthread_create(&background->thread, NULL, work, background);
 }
 
 void wharf_background_queue_stop(struct wharf_background_queue *background)

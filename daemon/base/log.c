@@ -235,6 +235,7 @@ static void *write_all(void *data)
     uint64_t due_ns = WHARF_NEVER;
     bool stop = false;
 
+    pthread_setname_np(pthread_self(), "wharf-log");
     while (!stop) {
         wait_until(&writer.wanted, due_ns);
         stop = __atomic_load_n(&writer.stop, __ATOMIC_ACQUIRE);
@@ -254,7 +255,6 @@ int wharf_log_start(void)
     int r = pthread_create(&writer.thread, NULL, write_all, NULL);
     if (r != 0)
         return -r;
-    pthread_setname_np(writer.thread, "wharf-log");
     __atomic_store_n(&way, QUEUED, __ATOMIC_RELEASE);
     return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_backend.c: the CPU's threads: starting, calling, watching over and ending them. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "daemon/base/clock.h"
@@ -99,13 +98,10 @@ static int start_workers(struct wharf_cpu_backend *backend)
 {
     for (uint32_t i = 0; i < backend->n_threads; i++) {
         struct wharf_cpu_worker *worker = &backend->workers[i];
-        char name[16];
         int r = pthread_create(&worker->thread, NULL, wharf_cpu_worker_run, worker);
         if (r != 0)
             return -r;
         worker->is_started = true;
-        snprintf(name, sizeof(name), "wharf-cpu-%u", (unsigned)i % 1000);
-        pthread_setname_np(worker->thread, name);
     }
     return 0;
 }

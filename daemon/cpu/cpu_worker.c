@@ -10,6 +10,7 @@
 #include "daemon/base/log_level.h"
 #include "daemon/cpu/cpu_state.h"
 
+#include <stdio.h>
 #include <sys/resource.h>
 
 #include "daemon/base/cleanup.h"
@@ -212,7 +213,10 @@ static bool begin(struct wharf_cpu_worker *worker)
 static void set_up(struct wharf_cpu_worker *worker)
 {
     const struct wharf_cpu_backend *backend = worker->backend;
+    char name[16];
 
+    snprintf(name, sizeof(name), "wharf-cpu-%u", (unsigned)(worker - backend->workers) % 1000);
+    pthread_setname_np(pthread_self(), name);
     worker->tid = gettid();
     if (sched_setaffinity(0, sizeof(backend->cpus), &backend->cpus) < 0)
         wharf_log(WHARF_LOG_WARNING, &(struct wharf_log_fields){.error = errno},

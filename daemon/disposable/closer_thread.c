@@ -42,6 +42,7 @@ static void *work(void *data)
     int fds[MOST_WAITING];
     unsigned n;
 
+    pthread_setname_np(pthread_self(), "wharf-closer");
     while ((n = take_all(data, fds)) > 0)
         for (unsigned i = 0; i < n; i++)
             wharf_close_fd(fds[i]);
@@ -63,7 +64,6 @@ int wharf_closer_thread_new(struct wharf_closer_thread **ret_closer)
         free(closer);
         return -r;
     }
-    pthread_setname_np(closer->thread, "wharf-closer");
     *ret_closer = closer;
     return 0;
 }

@@ -187,7 +187,10 @@ static void *work(void *data)
 {
     struct wharf_gpu_backend *backend = data;
     uint64_t tend_at_ns = 0;
+    char name[16];
 
+    snprintf(name, sizeof(name), "wharf-gpu-%u", (unsigned)backend->gpu);
+    pthread_setname_np(pthread_self(), name);
     while (!backend->is_over)
         serve(backend, &tend_at_ns);
     wharf_gpu_worker_stop(backend);
@@ -239,14 +242,11 @@ static void enter(struct wharf_gpu_backend *backend)
 
 static int start_thread(struct wharf_gpu_backend *backend)
 {
-    char name[16];
     int r = pthread_create(&backend->thread, NULL, work, backend);
 
     if (r != 0)
         return -r;
     backend->is_started = true;
-    snprintf(name, sizeof(name), "wharf-gpu-%u", (unsigned)backend->gpu);
-    pthread_setname_np(backend->thread, name);
     return 0;
 }
 

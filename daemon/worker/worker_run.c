@@ -129,6 +129,8 @@ static void *run(void *data)
     struct wharf_worker_kernels *kernels = data;
     const struct wharf_work_queue *queue = &kernels->queue;
 
+    pthread_setname_np(pthread_self(),
+                       kernels == &kernels->worker->large ? "wharf-large" : "wharf-kernels");
     for (;;) {
         uint32_t tail = __atomic_load_n(&queue->core->tail, __ATOMIC_ACQUIRE);
         if (wants_park(kernels->worker))
@@ -141,22 +143,21 @@ static void *run(void *data)
     return NULL;
 }
 
-static void start_thread(pthread_t *thread, void *(*work)(void *), void *data, const char *name)
+static void start_thread(struct wharf_worker_kernels *kernels)
 {
-    int r = pthread_create(thread, NULL, work, data);
+    int r = pthread_create(&kernels->runner, NULL, run, kernels);
 
     if (r != 0)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, r, "starting a thread", "");
-    pthread_setname_np(*thread, name);
 }
 
 void wharf_worker_run(struct wharf_worker *worker)
 {
     worker->main.least_stay_ns = worker->main.stay_ns = worker->setup.stay_ns;
     worker->n_threads = 1 + (worker->large.epoch != NULL);
-    start_thread(&worker->main.runner, run, &worker->main, "wharf-kernels");
+    start_thread(&worker->main);
     if (worker->large.epoch)
-        start_thread(&worker->large.runner, run, &worker->large, "wharf-large");
+        start_thread(&worker->large);
 }
 
 static void set_park(const struct wharf_worker *worker, int park)
