@@ -201,8 +201,7 @@ static void start_hog(pthread_t *ret_hog)
 {
     cpu_set_t cpus;
 
-    gpu_thread = find_gpu_thread();
-    cr_assert_gt(gpu_thread, 0);
+    cr_assert(TEST_WAIT((gpu_thread = find_gpu_thread()) != 0));
     CPU_ZERO(&cpus);
     CPU_SET(sched_getcpu(), &cpus);
     cr_assert_eq(sched_setaffinity(gpu_thread, sizeof(cpus), &cpus), 0);
