@@ -256,6 +256,7 @@ test-callers: all ## programs that exist under `wharf run` and without it, as fa
 	$(Q)tests/callers/dashboard_prometheus.py --build $(BUILD)
 	$(Q)tests/callers/kubernetes_plugin.py --build $(BUILD)
 	$(Q)tests/callers/engine_examples.py --build $(BUILD)
+	+$(Q)tests/callers/clean_installs.py --build $(BUILD)
 
 check: all ## layering, names, format, exported symbols, scripts, manual pages
 	$(Q)BUILD=$(BUILD) tests/run-tests $(checks)
