@@ -117,6 +117,18 @@ def test_levels_codecs_and_text():
         assert file.read() == 'größer\ntext\n'
 
 
+def test_text_that_is_not_taken_makes_no_file():
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    text = wharf.open('i.gz', 'wt')
+    text.write('text')
+    text.buffer.write = interrupted
+    raises(KeyboardInterrupt, text.close)
+    text.close()
+    assert text.closed and not os.path.exists('i.gz')
+
+
 def test_bad_arguments_make_no_file():
     before = os.listdir()
     for kind, name, options in ((ValueError, 'n', {}), (ValueError, 'n.gz', {'level': 10}), (ValueError, 'n.gz', {'chunk': 9}),
@@ -174,6 +186,23 @@ def test_nobody_closes():
             file.write(TEXT if mode == 'wb' else 'text')
             del file
         assert [one.category for one in caught] == [ResourceWarning] and not os.path.exists('n.gz')
+
+
+UNCLOSED = '''
+import random, wharf
+for mode in 'ab', 'at':
+    file = wharf.open('u.gz', mode, threads=1)
+    file.write('text' if mode == 'at' else random.Random(1).randbytes(20 << 20))
+    del file
+wharf.open('u.gz', 'a').close()
+'''
+
+
+def test_warnings_that_are_errors_leave_nothing():
+    write('u.gz', TEXT)
+    done = subprocess.run([sys.executable, '-W', 'error', '-c', UNCLOSED], check=False, capture_output=True)
+    assert done.returncode == 0 and done.stderr.count(b'\nResourceWarning') == 2, done
+    assert read('u.gz') == TEXT
 
 
 def test_what_comes_between_is_left():
@@ -319,11 +348,18 @@ def test_errors_of_the_file_system_are_oserrors():
     assert raises(OSError, text.close).errno == errno.ENOSPC
     text.close()
     assert text.closed
-    raises(FileNotFoundError, wharf.open, 'no/such.gz', 'w')
+    assert raises(FileNotFoundError, wharf.open, 'no/such.gz', 'w').filename == os.path.abspath('no/such.gz')
     os.mkdir('folder.gz')
     raises(IsADirectoryError, wharf.open, 'folder.gz', 'w')
     raises(IsADirectoryError, wharf.open, 'new.gz/', 'w', format='gzip')
     raises(NotADirectoryError, wharf.open, f'{__file__}/a.gz', 'w')
+
+
+class Short(bytes):
+    """Longer than it says."""
+
+    def __len__(self):
+        return 1
 
 
 class Odd(io.RawIOBase):
@@ -342,6 +378,24 @@ class Odd(io.RawIOBase):
         return n
 
 
+class Wrapped:
+    """A raw file inside, as tempfile.NamedTemporaryFile(buffering=0) has one."""
+
+    def __init__(self):
+        self.made = b''
+
+    def write(self, data):
+        self.made += data[:100]
+        return len(data[:100])
+
+
+class Silent(Wrapped):
+    """Takes all, and does not say so."""
+
+    def write(self, data):
+        self.made += data
+
+
 def test_files_that_misbehave_do_no_harm():
     slow = Odd(lambda data: min(len(data), 7))
     write(slow, TEXT[:2000], format='gzip')
@@ -351,6 +405,10 @@ def test_files_that_misbehave_do_no_harm():
         file = wharf.open(Odd(answer), 'w', format='zstd')
         raises(kind, file.close)
         assert file.closed
+    for kind in Wrapped, Silent:
+        file = kind()
+        write(file, TEXT, format='gzip')
+        assert read(io.BytesIO(file.made)) == TEXT
     again = Odd(lambda data: file.write(b'more') and len(data))
     file = wharf.open(again, 'w', format='zstd')
     file.write(TEXT)
@@ -360,6 +418,7 @@ def test_files_that_misbehave_do_no_harm():
             raises(TypeError, file.write, data)
         raises(BufferError, file.write, memoryview(TEXT)[::2])
         assert file.write(b'') == file.write(memoryview(b'')) == 0
+        assert file.write(Short(TEXT)) == file.tell() == len(TEXT)
         raises(io.UnsupportedOperation, file.read)
         raises(io.UnsupportedOperation, file.seek, 0)
         assert file.writable() and not file.readable() and not file.seekable()
@@ -381,6 +440,32 @@ def test_threads_and_children_share_no_file():
         for thread in threads:
             thread.join()
     assert read('s.gz') == b'12345678' * 6000 and read('s.bgz') == b'parent'
+
+
+def test_a_child_keeps_no_lock():
+    write('k.gz', TEXT)
+    for is_given_up in False, True:
+        file = wharf.open('k.gz', 'a')
+        file.write(b'more')
+        here, there = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(there)
+            os.read(here, 1)  # until the parent has ended it
+            os._exit(0)
+        if is_given_up:
+            file.discard()
+        else:
+            file.close()
+        wharf.open('k.gz', 'a').close()
+        os.close(there)
+        os.close(here)
+        os.waitpid(pid, 0)
+    assert read('k.gz') == TEXT + b'more'
+    # One that lets go of its copy leaves the parent's lock.
+    with wharf.open('k.gz', 'a') as file:
+        in_child(file.close)
+        raises(BlockingIOError, wharf.open, 'k.gz', 'a')
 
 
 ENDS = '''

@@ -103,7 +103,10 @@ class _NewFile:
                 return fd
             os.close(fd)
         temporary = self._make_name()
-        fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._path) from None
         self._temporary = temporary
         return fd
 
@@ -205,18 +208,28 @@ class _Appended:
         _write_all(self._fd, data)
 
     def commit(self):
-        fd, self._fd = self._fd, -1
-        os.close(fd)
+        # Children that were forked meanwhile have the lock too, which ends for all by this.
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+        except OSError:
+            pass  # as above
+        self._close()
 
     def discard(self, is_child):
         if self._fd < 0:
             return
+        if is_child:
+            self._close()
+            return
         try:
-            if not is_child:
-                os.ftruncate(self._fd, self._size)
+            os.ftruncate(self._fd, self._size)
         except OSError:
             pass
         self.commit()
+
+    def _close(self):
+        fd, self._fd = self._fd, -1
+        os.close(fd)
 
 
 class _Stream:
@@ -228,17 +241,19 @@ class _Stream:
 
     def write(self, data):
         self._is_begun = True
-        if not isinstance(self._file, io.RawIOBase):
-            self._file.write(data)
-            return
+        is_raw = isinstance(self._file, io.RawIOBase)
         view = memoryview(data)
         while view:
-            n = self._file.write(view)
+            n = self._file.write(view if is_raw else data)
+            # Others may be raw inside, as those of tempfile are: one that says nothing took all.
+            if not is_raw and not (isinstance(n, int) and 0 < n < len(view)):
+                return
             if n is None:
                 raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
             if not 0 < n <= len(view):
                 raise ValueError(f'write said that it took {n} of {len(view)} bytes')
             view = view[n:]
+            data = bytes(view)
 
     def commit(self):
         flush = getattr(self._file, 'flush', None)
@@ -325,7 +340,7 @@ class Writer(io.BufferedIOBase):
 
     def write(self, data):
         """Takes all of the bytes, and returns how many.  data: bytes-like, contiguous.  Raises OSError."""
-        if not isinstance(data, bytes):
+        if type(data) is not bytes:  # one made of it may tell another length
             data = memoryview(data)
             if not data.c_contiguous:
                 raise BufferError('the data is not contiguous')
@@ -387,8 +402,10 @@ class Writer(io.BufferedIOBase):
 
     def __del__(self):
         if hasattr(self, '_pid') and not self.closed:
-            _warn(self)
-            self.discard()
+            try:
+                _warn(self)
+            finally:
+                self.discard()
 
 
 class TextWriter(io.TextIOWrapper):
@@ -399,6 +416,16 @@ class TextWriter(io.TextIOWrapper):
         buffer._seems_seekable = True
         super().__init__(buffer, *arguments)
         buffer._seems_seekable = False
+
+    def close(self):
+        """Completes the file, but where the last of the text does not reach it: then it is given up."""
+        if not self.closed:
+            try:
+                self.flush()
+            except BaseException:
+                self.buffer.discard()
+                raise
+        super().close()
 
     def __exit__(self, kind, error, trace):
         if kind is not None:
@@ -411,8 +438,10 @@ class TextWriter(io.TextIOWrapper):
         except ValueError:
             return  # detached, or never made
         if is_open:
-            _warn(self)
-            self.buffer.discard()
+            try:
+                _warn(self)
+            finally:
+                self.buffer.discard()
 
 
 def _warn(writer):
