@@ -110,12 +110,14 @@ static enum way choose(const struct wharf_cli_direct *direct)
 {
     if (direct->is_refused || direct->done[BUFFERED].nbytes < WHARF_CLI_DIRECT_TRIAL_NBYTES)
         return BUFFERED;
-    if (direct->done[DIRECT].nbytes < WHARF_CLI_DIRECT_TRIAL_NBYTES)
-        return DIRECT;
     /* Nanoseconds a byte, of doubles since products of such numbers go over 64 bits. */
     double buffered = (double)direct->done[BUFFERED].ns / (double)direct->done[BUFFERED].nbytes;
-    double past = (double)direct->done[DIRECT].ns / (double)direct->done[DIRECT].nbytes;
-    return past < buffered ? DIRECT : BUFFERED;
+    double nbytes = (double)direct->done[DIRECT].nbytes;
+    /* A trial that took as long as the page cache takes for all of its bytes has lost: where a
+     * write is small, and the disk answers late, the rest would take minutes. */
+    if (nbytes < WHARF_CLI_DIRECT_TRIAL_NBYTES)
+        nbytes = WHARF_CLI_DIRECT_TRIAL_NBYTES;
+    return (double)direct->done[DIRECT].ns < buffered * nbytes ? DIRECT : BUFFERED;
 }
 
 /* Whole units at an aligned offset. */

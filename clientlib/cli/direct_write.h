@@ -3,9 +3,10 @@
  * direct_write.h: writes a large new file past the page cache (O_DIRECT), where that is faster.
  *
  * Which way is faster depends on the disk and on how much memory is free, so both are tried on the
- * file itself: some megabytes by the page cache, as many past it, then the faster way.  What of a
- * write is not aligned as the file system wants it goes through the page cache, in pages of its
- * own.  Errors are those of pwrite, told before the end of the file.
+ * file itself: some megabytes by the page cache, as many past it or fewer where that takes longer
+ * already, then the faster way.  What of a write is not aligned as the file system wants it goes
+ * through the page cache, in pages of its own.  Errors are those of pwrite, told before the end of
+ * the file.
  */
 #ifndef WHARF_CLI_DIRECT_WRITE_H
 #define WHARF_CLI_DIRECT_WRITE_H
@@ -19,7 +20,7 @@ struct wharf_cli_direct;
 enum {
     /* A smaller file is soon read again, from the page cache. */
     WHARF_CLI_DIRECT_LEAST_FILE_NBYTES = 32 << 20,
-    /* Written by each way before the choice. */
+    /* Written by each way before the choice, at most. */
     WHARF_CLI_DIRECT_TRIAL_NBYTES = 32 << 20,
 };
 

@@ -7,12 +7,43 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clientlib/cli/direct_write.h"
 
 /* By the page cache, then past it. */
 enum { MIB = 1 << 20, DIRECT_FROM = WHARF_CLI_DIRECT_TRIAL_NBYTES, NBYTES = 56 * MIB };
+
+/* ---- a disk and a clock that are the test's ---- */
+
+static bool is_fake; /* in a test, not in what runs it */
+
+/* What a byte takes, of the page cache and past it: [1]. */
+static uint64_t cost_ns[2] = {2, 1};
+static unsigned n_writes[2];
+static uint64_t now_ns;
+
+ssize_t pwrite(int fd, const void *buf, size_t nbytes, off_t offset)
+{
+    const bool is_direct = fcntl(fd, F_GETFL) & O_DIRECT;
+
+    now_ns += cost_ns[is_direct] * nbytes;
+    n_writes[is_direct]++;
+    return syscall(SYS_pwrite64, fd, buf, nbytes, offset);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *ret_now)
+{
+    if (clock != CLOCK_MONOTONIC || !is_fake)
+        return (int)syscall(SYS_clock_gettime, clock, ret_now);
+    ret_now->tv_sec = (time_t)(now_ns / 1000000000u);
+    ret_now->tv_nsec = (long)(now_ns % 1000000000u);
+    return 0;
+}
+
+/* ---- files ---- */
 
 static uint8_t *data; /* not aligned */
 static struct wharf_cli_direct *direct;
@@ -29,8 +60,10 @@ static int begin(void)
         int fd = open(folders[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
         if (fd < 0)
             continue;
-        if (wharf_cli_direct_new(fd, &direct) == 0)
+        if (wharf_cli_direct_new(fd, &direct) == 0) {
+            is_fake = true;
             return fd;
+        }
         close(fd);
     }
     cr_skip_test("no folder here takes O_DIRECT");
@@ -39,6 +72,7 @@ static int begin(void)
 
 static void end(int fd)
 {
+    is_fake = false;
     wharf_cli_direct_free(direct);
     close(fd);
     free(data - 1);
@@ -99,6 +133,26 @@ Test(direct_write, a_size_limit_is_told_as_such)
     errno = 0;
     cr_assert_eq(write_pieces(0, NBYTES), limit);
     cr_assert_eq(errno, EFBIG);
+    end(fd);
+}
+
+/* The trial went on for 32 MiB, however long each write of 8 KiB took. */
+Test(direct_write, a_trial_ends_when_it_cannot_win)
+{
+    enum { PIECE = 8192, N_TRIAL = WHARF_CLI_DIRECT_TRIAL_NBYTES / PIECE };
+    int fd = begin();
+
+    cost_ns[0] = 1;
+    cost_ns[1] = N_TRIAL / 4;
+    for (size_t at = 0; at < NBYTES; at += PIECE)
+        cr_assert_eq(wharf_cli_direct_write(direct, at, data + at, PIECE), PIECE);
+    cr_expect_eq(n_writes[1], 4);
+    cr_expect_eq(n_writes[0], NBYTES / PIECE - 4);
+    /* The page cache becomes as slow: what was tried counts. */
+    cost_ns[0] = 4 * cost_ns[1];
+    for (size_t at = 0; at < NBYTES; at += PIECE)
+        cr_assert_eq(wharf_cli_direct_write(direct, at, data + at, PIECE), PIECE);
+    cr_expect_gt(n_writes[1], NBYTES / PIECE / 2);
     end(fd);
 }
 
