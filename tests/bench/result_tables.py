@@ -448,12 +448,15 @@ def last_hostile(*whats):
 
 
 def storms():
-    """p99 of what another user waits for, stormed and quiet."""
+    """p99 of what another user waits for, stormed and quiet; in bold what exceeds its limit."""
     found = {(row['data'], row['what']): row for row in last_hostile('storm: ')}
 
     def cell(storm, what):
         row = found.get((storm, f'storm: {what}'))
-        return f'{row["p99_us"]:.0f} ({row["peer_p99_us"]:.0f})' if row else ''
+        if not row:
+            return ''
+        bold = '**' * (row['p99_us'] > row['limit_us'])
+        return f'{bold}{row["p99_us"]:.0f}{bold} ({row["peer_p99_us"]:.0f})'
 
     whats = ('job', 'no-op', 'hello', 'connection')
     yield from table(['storm of', 'lone job', 'no-op', 'Hello', 'new connection (bare loop)'],

@@ -153,8 +153,7 @@ for name, bits, what in ("deflate", -15, data), ("zlib", 15, data), ("gzip", 31,
     done
 }
 
-# What the GPU has for too long is no reason for another engine.
-# The first step, and the next one, are more than the arena that is allowed, and what it takes is not.
+# The first step of the output's size, or the next one, exceeds max_arena; the output itself does not.
 test_steps_are_smaller_where_the_arena_is() {
     python3 -c 'import random, sys, zlib
 def deflate(data):
@@ -177,6 +176,7 @@ open("no", "wb").write(deflate(noise(100000) + bytes(4300000)))'
     done
 }
 
+# What the GPU has for too long is no reason for another engine.
 test_nothing_is_moved_to_the_cpu_for_taking_long() {
     : > input
     head -c 400000 /dev/urandom | base64 | gzip > large.gz
