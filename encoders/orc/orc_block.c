@@ -7,33 +7,13 @@
 
 #include "encoders/codec.h"
 
-static int fail(enum wharf_orc_trouble trouble, const char *what, uint64_t offset,
-                struct wharf_orc_error *ret_error)
-{
-    *ret_error = (struct wharf_orc_error){
-        .trouble = trouble,
-        .what = what,
-        .offset = offset,
-        .stripe = WHARF_ORC_NOWHERE,
-        .column = WHARF_ORC_NOWHERE,
-    };
-    return -1;
-}
-
-static int fail_system(int error, uint64_t offset, struct wharf_orc_error *ret_error)
-{
-    fail(WHARF_ORC_SYSTEM, "cannot be read", offset, ret_error);
-    ret_error->error = error;
-    return -1;
-}
-
 /* Reads nbytes at `from`, which belong to the block at `at`. */
 static int take(const struct wharf_orc_bytes *of, uint64_t at, uint64_t from, void *to,
                 size_t nbytes, struct wharf_orc_error *ret_error)
 {
     int r = nbytes ? of->source.read(of->source.context, from, to, nbytes) : 0;
 
-    return r < 0 ? fail_system(r, at, ret_error) : 0;
+    return r < 0 ? wharf_orc_fail_system(r, at, ret_error) : 0;
 }
 
 static int make_room(struct wharf_orc_scratch *scratch, const struct wharf_orc_block *block,
@@ -43,7 +23,7 @@ static int make_room(struct wharf_orc_scratch *scratch, const struct wharf_orc_b
         return 0;
     uint8_t *bytes = realloc(scratch->bytes, block->nbytes);
     if (!bytes)
-        return fail_system(-ENOMEM, block->at, ret_error);
+        return wharf_orc_fail_system(-ENOMEM, block->at, ret_error);
     scratch->bytes = bytes;
     scratch->avail = block->nbytes;
     return 0;
@@ -71,7 +51,7 @@ static int decode(const struct wharf_orc_bytes *of, const struct wharf_orc_block
 
     codec_of(of->compression)->decode(packed, block->nbytes, out, of->block_nbytes, NULL, &outcome);
     if (outcome.result != WHARF_OK) {
-        fail(WHARF_ORC_DAMAGED, "a block does not decode", block->at, ret_error);
+        wharf_orc_fail(WHARF_ORC_DAMAGED, "a block does not decode", block->at, ret_error);
         ret_error->reason = outcome.reason;
         return -1;
     }
@@ -91,16 +71,17 @@ int wharf_orc_block_find(const struct wharf_orc_bytes *of, uint64_t at, uint64_t
         return 0;
     }
     if (end - at < sizeof(header))
-        return fail(WHARF_ORC_DAMAGED, "it ends inside a block's header", at, ret_error);
+        return wharf_orc_fail(WHARF_ORC_DAMAGED, "it ends inside a block's header", at, ret_error);
     if (take(of, at, at, header, sizeof(header), ret_error) < 0)
         return -1;
     block.body += sizeof(header);
     block.nbytes = (size_t)(header[0] | header[1] << 8 | header[2] << 16) >> 1;
     block.is_plain = header[0] & 1;
     if (block.nbytes > end - block.body)
-        return fail(WHARF_ORC_DAMAGED, "it ends inside a block", at, ret_error);
+        return wharf_orc_fail(WHARF_ORC_DAMAGED, "it ends inside a block", at, ret_error);
     if (block.is_plain && block.nbytes > of->block_nbytes)
-        return fail(WHARF_ORC_DAMAGED, "a block is larger than the block size", at, ret_error);
+        return wharf_orc_fail(WHARF_ORC_DAMAGED, "a block is larger than the block size", at,
+                              ret_error);
     *ret_block = block;
     return 0;
 }

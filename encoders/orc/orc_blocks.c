@@ -29,26 +29,6 @@ void wharf_orc_blocks_deinit(struct wharf_orc_blocks *blocks)
     blocks->packed.bytes = NULL;
 }
 
-static int fail(enum wharf_orc_trouble trouble, const char *what, uint64_t offset,
-                struct wharf_orc_error *ret_error)
-{
-    *ret_error = (struct wharf_orc_error){
-        .trouble = trouble,
-        .what = what,
-        .offset = offset,
-        .stripe = WHARF_ORC_NOWHERE,
-        .column = WHARF_ORC_NOWHERE,
-    };
-    return -1;
-}
-
-static int fail_system(int error, uint64_t offset, struct wharf_orc_error *ret_error)
-{
-    fail(WHARF_ORC_SYSTEM, "cannot be read", offset, ret_error);
-    ret_error->error = error;
-    return -1;
-}
-
 static int decode_next(struct wharf_orc_blocks *blocks, struct wharf_orc_block *block, uint8_t *out,
                        size_t *ret_nbytes, struct wharf_orc_error *ret_error)
 {
@@ -72,8 +52,8 @@ int wharf_orc_blocks_next(struct wharf_orc_blocks *blocks, uint8_t *out, size_t 
     uint64_t taken = blocks->at - block.at, held = WORTH * (uint64_t)*ret_nbytes;
     blocks->lost_nbytes += taken > held ? taken - held : 0;
     if (blocks->lost_nbytes > MOST_LOST_NBYTES)
-        return fail(WHARF_ORC_DAMAGED, "its blocks hold far less than they take", block.at,
-                    ret_error);
+        return wharf_orc_fail(WHARF_ORC_DAMAGED, "its blocks hold far less than they take",
+                              block.at, ret_error);
     return 0;
 }
 
@@ -89,7 +69,7 @@ int wharf_orc_blocks_all(struct wharf_orc_blocks *blocks, size_t most_nbytes, ui
             uint8_t *larger = realloc(bytes, avail);
             if (!larger) {
                 free(bytes);
-                return fail_system(-ENOMEM, blocks->block_at, ret_error);
+                return wharf_orc_fail_system(-ENOMEM, blocks->block_at, ret_error);
             }
             bytes = larger;
         }
@@ -100,8 +80,8 @@ int wharf_orc_blocks_all(struct wharf_orc_blocks *blocks, size_t most_nbytes, ui
         nbytes += more;
         if (nbytes > most_nbytes) {
             free(bytes);
-            return fail(WHARF_ORC_UNKNOWN, "it is larger than any writer makes it",
-                        blocks->block_at, ret_error);
+            return wharf_orc_fail(WHARF_ORC_UNKNOWN, "it is larger than any writer makes it",
+                                  blocks->block_at, ret_error);
         }
     }
     *ret_bytes = bytes;

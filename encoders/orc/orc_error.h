@@ -26,4 +26,10 @@ struct wharf_orc_error {
     const char *where; /* "the footer", "stream DATA"; static, or NULL */
 };
 
+/* Both return -1.  The trouble is at `offset`, in no stripe or column that is known yet; `error` is
+ * -errno. */
+int wharf_orc_fail(enum wharf_orc_trouble trouble, const char *what, uint64_t offset,
+                   struct wharf_orc_error *ret_error);
+int wharf_orc_fail_system(int error, uint64_t offset, struct wharf_orc_error *ret_error);
+
 #endif

@@ -24,21 +24,15 @@ struct tail {
 static int fail_at(const struct tail *tail, enum wharf_orc_trouble trouble, const char *where,
                    const char *what, uint64_t offset)
 {
-    *tail->error = (struct wharf_orc_error){
-        .trouble = trouble,
-        .what = what,
-        .offset = offset,
-        .stripe = WHARF_ORC_NOWHERE,
-        .column = WHARF_ORC_NOWHERE,
-        .where = where,
-    };
+    wharf_orc_fail(trouble, what, offset, tail->error);
+    tail->error->where = where;
     return -1;
 }
 
 static int fail_system(const struct tail *tail, const char *where, int error)
 {
-    fail_at(tail, WHARF_ORC_SYSTEM, where, "cannot be read", tail->footer_end);
-    tail->error->error = error;
+    wharf_orc_fail_system(error, tail->footer_end, tail->error);
+    tail->error->where = where;
     return -1;
 }
 

@@ -89,14 +89,7 @@ static void decode(struct wharf_orc_slot *slot)
 {
     slot->error.trouble = WHARF_ORC_GOOD;
     if (make_room(slot) < 0)
-        slot->error = (struct wharf_orc_error){
-            .trouble = WHARF_ORC_SYSTEM,
-            .what = "cannot be read",
-            .error = -ENOMEM,
-            .offset = slot->block.at,
-            .stripe = WHARF_ORC_NOWHERE,
-            .column = WHARF_ORC_NOWHERE,
-        };
+        wharf_orc_fail_system(-ENOMEM, slot->block.at, &slot->error);
     else
         wharf_orc_block_decode(slot->of, &slot->block, &slot->packed, slot->out, &slot->nbytes,
                                &slot->error);
