@@ -472,6 +472,11 @@ def neighbours():
          row['peer'] if row['peer'].startswith('the ') else f'its speed {"beside " * (row["peer"] != "alone")}{row["peer"]}']
         for row in owners])
     yield from source('hostile.jsonl', owners)
+    connections = last_hostile('owners: connection')
+    yield ''
+    yield from table(['a connection beside', 'p50, us', 'p99, us'], [
+        [row['data'], *(f'{row[key]:.0f} ({row["peer_" + key]:.0f})' for key in ('p50_us', 'p99_us'))] for row in connections])
+    yield from source('hostile.jsonl', connections)
     scrapes = last_hostile('no-op beside', 'ping beside')
     yield ''
     yield from table(['during `wharf stats --prometheus`', 'tenants, seen', 'p50, us', 'p99, us', 'p99.9, us'], [
