@@ -2,10 +2,10 @@
 /*
  * replay_main.c: runs a fuzz target without a fuzzing engine.
  *
- *     NAME [--mutations N] PATH...
+ *     NAME [--mutations N [--seed N]] PATH...
  *
  * Each PATH is a file or a folder.  Every file goes through the target as it is, one test each;
- * then N changed copies of them, the same ones in every run, as one more test.  A target that
+ * then N changed copies of them, the same ones for each seed (1), as one more test.  A target that
  * finds something wrong ends the program: the line before names the input, and the changed copy
  * that did it lies in `replay-failure` in the current folder.
  */
@@ -149,10 +149,10 @@ static void mutate_once(struct test_random *random, uint8_t *data, size_t *nbyte
     }
 }
 
-static void run_mutations(const struct input_list *list, uint64_t n_mutations)
+static void run_mutations(const struct input_list *list, uint64_t n_mutations, uint64_t seed)
 {
     static uint8_t data[MAX_MUTATED_NBYTES];
-    struct test_random random = {1};
+    struct test_random random = {seed};
 
     for (uint64_t i = 0; i < n_mutations; i++) {
         const struct input *input = &list->inputs[i % list->n_inputs];
@@ -167,12 +167,16 @@ static void run_mutations(const struct input_list *list, uint64_t n_mutations)
 int main(int argc, char **argv)
 {
     struct input_list list = {0};
-    uint64_t n_mutations = 0;
+    uint64_t n_mutations = 0, seed = 1;
     int first_path = 1;
 
-    if (argc > 2 && strcmp(argv[1], "--mutations") == 0) {
-        n_mutations = strtoull(argv[2], NULL, 10);
-        first_path = 3;
+    for (; first_path + 1 < argc; first_path += 2) {
+        if (strcmp(argv[first_path], "--mutations") == 0)
+            n_mutations = strtoull(argv[first_path + 1], NULL, 10);
+        else if (strcmp(argv[first_path], "--seed") == 0)
+            seed = strtoull(argv[first_path + 1], NULL, 10);
+        else
+            break;
     }
     for (int i = first_path; i < argc; i++)
         add_path(&list, argv[i]);
@@ -191,7 +195,7 @@ int main(int argc, char **argv)
     }
     if (n_mutations > 0) {
         printf("# %llu mutations\n", (unsigned long long)n_mutations);
-        run_mutations(&list, n_mutations);
+        run_mutations(&list, n_mutations, seed);
         printf("ok %zu - %llu mutations\n", list.n_inputs + 1, (unsigned long long)n_mutations);
     }
     free_list(&list);
