@@ -36,9 +36,18 @@ static const char *advice(const struct wharf_cli_fault *fault)
     case WHARF_REASON_CONTAINER_VERSION:
     case WHARF_REASON_CONTAINER_CODEC:
         return "a newer version of wharf may read it";
-    case WHARF_REASON_RANS_VERSION: /* a byte that no checksum vouches for */
+    /* Bytes that no checksum vouches for. */
+    case WHARF_REASON_RANS_VERSION:
     case WHARF_REASON_LINE_VERSION:
+    case WHARF_REASON_BLOSC_VERSION:
+    case WHARF_REASON_LZ4_FRAME_VERSION:
         return "a newer version of wharf may read it, unless it is damaged";
+    case WHARF_REASON_ZSTD_VERSION:
+        return "zstd may read it, if it was built for old formats; or it is damaged";
+    case WHARF_REASON_ZSTD_WINDOW:
+        return "zstd --memory=SIZE may read it; or it is damaged";
+    case WHARF_REASON_LZ4_FRAME_DICTIONARY:
+        return "wharf cannot be given a dictionary";
     default:
         return "it is damaged: get it again";
     }
