@@ -812,7 +812,9 @@ int wharf_cancel(struct wharf *wharf, uint64_t user_data);
  *     taken, so the stream must not use that memory.
  *   - wharf_close sets the words of jobs in flight to WHARF_CANCELLED.
  *   - A program that ends takes its streams with it.
- * The daemon does not read done words.  If the program or its kernels set a word too early, the job
+ * CUDA may load a kernel at its first launch and wait for all streams meanwhile, also for those
+ * that wait for a job.  Launch each kernel once before, or set CUDA_MODULE_LOADING=EAGER. The
+ * daemon does not read done words.  If the program or its kernels set a word too early, the job
  * counts as ended when the daemon is replaced.
  *
  * START WORDS.  A job can wait for a stream.  It is submitted before its source is there, and
