@@ -83,8 +83,8 @@ int wharf_cuda_fail(cudaError_t error, const char *call)
     case cudaErrorMpsMaxConnectionsReached:
         return -EBUSY;
     /* After these the process can use the GPU no more, says cudaError's documentation, or the
-     * device itself has failed.  There is no asking: cudaGetLastError has set its note to success.
-     */
+     * device itself has failed.  There is no asking: cudaGetLastError has set its note to
+     * success. */
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
     case cudaErrorIllegalAddress:

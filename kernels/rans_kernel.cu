@@ -65,8 +65,8 @@ __global__ void __launch_bounds__(FEW_WARPS * 32, 1)
 __global__ void __launch_bounds__(VERIFIERS * 32)
     verify_kernel(const __grid_constant__ wharf_rans_stream_job job)
 {
-    __shared__ rans::judges_memory<VERIFIERS> s;
-    rans::judge_pieces(s, threadIdx.x / 32, blockIdx.x, gridDim.x, job);
+    __shared__ rans::verify_memory<VERIFIERS> s;
+    rans::verify_pieces(s, threadIdx.x / 32, blockIdx.x, gridDim.x, job);
 }
 
 constexpr unsigned SETTLERS = 8;

@@ -86,7 +86,7 @@ static bool is_known(const struct wharf_rate_probe *probe)
 }
 
 /* Takes in the rate of a trial: of a policy other than the best one. */
-static void judge(struct wharf_rate_probe *probe, uint32_t rate)
+static void learn_trial(struct wharf_rate_probe *probe, uint32_t rate)
 {
     uint8_t *n_known = &probe->n_known[probe->policy], *n_poor = &probe->n_poor[probe->policy];
     uint32_t best = probe->rates[probe->best];
@@ -135,7 +135,7 @@ static void learn(struct wharf_rate_probe *probe, uint64_t took_ns)
     uint32_t *own = &probe->rates[probe->policy];
 
     if (probe->policy != probe->best) {
-        judge(probe, rate);
+        learn_trial(probe, rate);
         return;
     }
     *own = *own ? (uint32_t)((3 * (uint64_t)*own + rate) / 4) : rate;

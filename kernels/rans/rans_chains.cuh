@@ -8,7 +8,7 @@
  *
  * They are for streams of bytes with one distribution, and for those with registered models, and
  * only say whether all was good: what they refuse is gone through again from the start by
- * walk_groups, which alone judges.  As rans_pieces.cuh says, each verifies every window that it
+ * walk_groups, which alone decides.  As rans_pieces.cuh says, each verifies every window that it
  * passes, and that of the next chain's split; so if none refuses, one decoder that runs through
  * would have gone through their very states.
  *
@@ -96,8 +96,8 @@ WHARF_DEVICE void put_chains(Chains &there, const loop_chains<CHAINS> &c, uint32
     }
 }
 
-/* collective.  n batches of all chains where nothing is near.  Whether all slots were somebody's.
- */
+/* collective.  n batches of all chains where nothing is near.  Whether all slots were
+ * somebody's. */
 template <lookup KIND, unsigned CHAINS>
 WHARF_DEVICE bool free_batches(chain_setting<CHAINS> s, chains<CHAINS> &there, uint32_t n)
 {
@@ -205,8 +205,8 @@ WHARF_DEVICE_NOINLINE bool join_chains(chain_setting<CHAINS> s, chains<CHAINS> &
     return !any_lane(nobodys >> 31);
 }
 
-/* collective.  What chains share, for a stream whose model is made, but for what is looked up in.
- */
+/* collective.  What chains share, for a stream whose model is made, but for what is looked up
+ * in. */
 template <unsigned CHAINS>
 WHARF_DEVICE chain_setting<CHAINS> make_setting(const stream &in, const model &m,
                                                 chain_buffers<CHAINS> &buffers, uint8_t *out)

@@ -5,7 +5,7 @@
  * READ ME FIRST: directions.  Groups go upwards, words downwards: next_word is the number of the
  * word that is taken next, -1 when none is left.
  *
- * exact_group looks at every rule of rans_format.h, and alone judges.  fast_groups goes through
+ * exact_group looks at every rule of rans_format.h, and alone decides.  fast_groups goes through
  * groups where no split, no end of the words and no last symbol is near.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_GROUPS_CUH

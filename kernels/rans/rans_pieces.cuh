@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rans_pieces.cuh: pieces of a rans stream one by one, kernels/rans_pieces.h, by the warps of a
- * block, which share the tables: those that rans_strands.cuh refused, which are judged here.
+ * block, which share the tables: those that rans_strands.cuh refused, which are verified here.
  *
  * A piece decodes its first split's window without delivering it, up to the end of the window of
  * the split that the next piece begins with, and verifies all windows that it passes, that one too.
@@ -139,8 +139,8 @@ WHARF_DEVICE uint32_t walk_piece(const stream &in, const model &m, word_ring &ri
 }
 
 /* collective.  The same, with the outcome to its place. */
-WHARF_DEVICE void judge_piece(const stream &in, const model &m, word_ring &ring,
-                              const wharf_rans_stream_job &job, uint32_t i)
+WHARF_DEVICE void verify_piece(const stream &in, const model &m, word_ring &ring,
+                               const wharf_rans_stream_job &job, uint32_t i)
 {
     uint32_t bit;
     uint32_t reason =
@@ -177,7 +177,7 @@ WHARF_DEVICE model make_for_block(const stream &in, block_model &s, const uint8_
 
 /* Shared memory of a block. */
 template <unsigned WARPS>
-struct judges_memory {
+struct verify_memory {
     block_model model;
     word_ring rings[WARPS];
 };
@@ -221,8 +221,8 @@ WHARF_DEVICE void settle_pieces(first_bad_memory &s, unsigned warp, unsigned n_w
 
 /* All warps of a block, each with all lanes: number `block` of n_blocks.  What was refused. */
 template <unsigned WARPS>
-WHARF_DEVICE void judge_pieces(judges_memory<WARPS> &s, unsigned warp, uint32_t block,
-                               uint32_t n_blocks, const wharf_rans_stream_job &job)
+WHARF_DEVICE void verify_pieces(verify_memory<WARPS> &s, unsigned warp, uint32_t block,
+                                uint32_t n_blocks, const wharf_rans_stream_job &job)
 {
     bool refused = false;
     for (uint32_t i = block + n_blocks * (warp * WARP_LANES + lane_id()); i < job.n_pieces;
@@ -237,7 +237,7 @@ WHARF_DEVICE void judge_pieces(judges_memory<WARPS> &s, unsigned warp, uint32_t 
             continue;
         syncwarp(); /* before it is overwritten */
         if (s.model.good)
-            judge_piece(in, m, s.rings[warp], job, i);
+            verify_piece(in, m, s.rings[warp], job, i);
         else if (lane_id() == 0)
             job.outcomes[i] = {WHARF_REASON_RANS_MODEL, 8 * WHARF_RANS_HEADER_NBYTES};
     }

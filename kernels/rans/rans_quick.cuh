@@ -595,8 +595,8 @@ WHARF_DEVICE_NOINLINE uint32_t decode_quickly(shared_ref<rans_quick_shared> memo
 
 } // namespace rans
 
-/* collective.  False if the chunk is left: then nothing is said of it, and its output is undefined.
- */
+/* collective.  False if the chunk is left: then nothing is said of it, and its output is
+ * undefined. */
 WHARF_DEVICE bool rans_quick_decode(rans_quick_shared &s, const chunk_job &job,
                                     verdict &ret_verdict)
 {

@@ -99,8 +99,8 @@ WHARF_DEVICE window_words load_window(const stream &in, uint32_t number, const w
             byte_at(in, state + 1)};
 }
 
-/* collective.  The window that these words are of; for the stream's beginning one without groups.
- */
+/* collective.  The window that these words are of; for the stream's beginning one without
+ * groups. */
 WHARF_DEVICE window window_of(const stream &in, uint32_t number, const wharf_rans_place &p,
                               const window_words &words)
 {

@@ -6,7 +6,7 @@
  * A *strand* is one decoder on its way through a piece; a warp has several of them by turns, all of
  * which go on together by batches, as the chains of rans_chains.cuh do: what is said there of
  * windows and of who goes on behind his end holds here.  It too only says whether all was good:
- * rans_pieces.cuh judges what it refuses, in a kernel of its own.
+ * rans_pieces.cuh verifies what it refuses, in a kernel of its own.
  *
  * How soon it begins counts as much as how fast it then goes.  So
  * - little is in local memory, and where symbols are bytes nothing that is looked at on the way:
@@ -209,8 +209,8 @@ WHARF_DEVICE void read_model(image_tables<WARPS, STRANDS> &, const stream &, con
 {
 }
 
-/* All warps of a block, of which one has read the model: the model with the tables that they make,
- */
+/* All warps of a block, of which one has read the model: the model with the tables that they
+ * make, */
 template <lookup KIND, unsigned WARPS, typename Tables>
 WHARF_DEVICE model make_block_tables(Tables &tables, const stream &from,
                                      const wharf_rans_stream_job &, unsigned warp)

@@ -29,8 +29,8 @@ struct split {
     uint32_t start, state;
 };
 
-/* The same in all lanes but for splits.  Places are bytes of the stream, or bits where they say so.
- */
+/* The same in all lanes but for splits.  Places are bytes of the stream, or bits where they say
+ * so. */
 struct stream {
     input_source source;
     uint32_t n_bits, symbol_nbytes, n_distributions, alphabet;

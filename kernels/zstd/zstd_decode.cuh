@@ -24,7 +24,7 @@ WHARF_DEVICE uint32_t bytes_left(const state &st)
 
 /* The reason for a frame whose first four bytes are `magic`, of which n are there; NONE: it is
  * one. */
-WHARF_DEVICE uint32_t judge_magic(uint32_t magic, uint32_t n)
+WHARF_DEVICE uint32_t check_magic(uint32_t magic, uint32_t n)
 {
     if (n < WHARF_ZSTD_MAGIC_NBYTES) {
         uint32_t mask = (1u << 8 * n) - 1;
@@ -179,7 +179,7 @@ WHARF_DEVICE failure next_frame(state &st, Notes &notes)
     uint32_t left = bytes_left(st);
     uint32_t magic = load_bytes(st.source, st.at);
     st.frame_at = st.at;
-    uint32_t reason = judge_magic(magic, left < 4 ? left : 4);
+    uint32_t reason = check_magic(magic, left < 4 ? left : 4);
     bool is_skippable = magic != WHARF_ZSTD_MAGIC;
     if (reason == WHARF_REASON_NONE)
         reason = uniform(is_skippable ? skip_frame(st) : begin_frame(st));

@@ -8,7 +8,7 @@
  * are those of sequences before follow from a scan.  Then the batch is written.
  *
  * A sequence that is not in order, or too long for a batch, ends it, and the exact path takes
- * some from there on, by all lanes alike.  It alone judges.
+ * some from there on, by all lanes alike.  It alone decides.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_SEQUENCES_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_SEQUENCES_CUH
@@ -81,8 +81,8 @@ WHARF_DEVICE chain follow_states(const uint32_t *cells, const bits_of<N> &window
         uint32_t n_extra = cell_n_extra(sum); /* 63 at most */
         c.at -= n_extra + cell_n_state(sum);
         uint32_t bits = (uint32_t)(((uint64_t)high << 32 | low) << n_extra >> 32);
-        /* Offsets come behind lengths of matches.  Of sums of cells the low five bits are sums too.
-         */
+        /* Offsets come behind lengths of matches.  Of sums of cells the low five bits are sums
+         * too. */
         uint32_t second = funnel_left(0, bits, cell[0]);
         uint32_t third = funnel_left(0, bits, cell[0] + cell[1]);
         c.index[0] = (cell[0] >> CELL_NEXT_SHIFT) + funnel_left(bits, 0, cell[0]);

@@ -173,8 +173,8 @@ WHARF_DEVICE uint32_t window_bits_below(const bits_of<N> &window, uint32_t p, ui
     return window_bits(window, p - n) & ((1u << n) - 1);
 }
 
-/* collective, with the same `at` in all lanes.  Four bytes of input; outside the input they are 0.
- */
+/* collective, with the same `at` in all lanes.  Four bytes of input; outside the input they are
+ * 0. */
 WHARF_DEVICE uint32_t load_bytes(const input_source &source, uint32_t at)
 {
     return uniform(

@@ -141,8 +141,8 @@ WHARF_DEVICE void sort_literals(tree_memory &t, uint32_t n, uint32_t log)
     syncwarp();
 }
 
-/* One lane.  What stands for the bits `index`, of which there are log, and which have this weight.
- */
+/* One lane.  What stands for the bits `index`, of which there are log, and which have this
+ * weight. */
 WHARF_DEVICE uint32_t entry_of(const tree_memory &t, uint32_t index, uint32_t log, uint32_t weight)
 {
     uint32_t rank = (index - load(&t.starts[weight])) >> (weight - 1);

@@ -233,11 +233,11 @@ int wharf_cuda_decode_rans(const struct wharf_rans_stream_job *job, struct CUstr
 
 int wharf_cuda_verify_rans(const struct wharf_rans_stream_job *job, struct CUstream_st *)
 {
-    using memory = rans::judges_memory<RANS_WARPS>;
+    using memory = rans::verify_memory<RANS_WARPS>;
     for (uint32_t block = 0; block < 3; block++)
         simt::run_block<memory>(
             {simt::lane_order::random, block}, RANS_WARPS,
-            [&](memory &s, unsigned warp) { rans::judge_pieces(s, warp, block, 3, *job); });
+            [&](memory &s, unsigned warp) { rans::verify_pieces(s, warp, block, 3, *job); });
     return begin_call();
 }
 

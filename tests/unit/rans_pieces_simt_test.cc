@@ -46,10 +46,10 @@ void decode_strands(const wharf_rans_stream_job &job, simt::lane_order order, un
 
 void verify_pieces(const wharf_rans_stream_job &job, simt::lane_order order)
 {
-    using memory = rans::judges_memory<WARPS>;
+    using memory = rans::verify_memory<WARPS>;
     for (uint32_t i = 0; i < N_BLOCKS; i++)
         simt::run_block<memory>({order, i}, WARPS, [&](memory &s, unsigned warp) {
-            rans::judge_pieces(s, warp, i, N_BLOCKS, job);
+            rans::verify_pieces(s, warp, i, N_BLOCKS, job);
         });
 }
 
