@@ -36,9 +36,8 @@ enum {
     WHARF_CONTAINER_ALIGN = 16,
 
     /* Output bytes in a chunk.  A reader needs memory for one chunk's payload and output, and
-     * neither can be more than the limit, whatever a file says.  128 KiB is enough for Deflate's
-     * 32 KiB window to cost little, and leaves 8000 chunks in a GiB for a GPU to work on at once.
-     */
+     * neither can be more than the limit, whatever a file says.  128 KiB is enough for a window of
+     * 32 KiB to cost little, and leaves 8000 chunks in a GiB for a GPU to work on at once. */
     WHARF_CONTAINER_CHUNK_MIN_NBYTES = 1,
     WHARF_CONTAINER_CHUNK_MAX_NBYTES = 16 << 20,
     WHARF_CONTAINER_CHUNK_DEFAULT_NBYTES = 128 << 10,

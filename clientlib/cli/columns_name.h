@@ -24,8 +24,8 @@ int wharf_cli_column_find(const struct wharf_orc_file *file, const char *name,
                           uint32_t *ret_number);
 
 /* The file for a column's values: FOLDER/NAME, or FILE.NAME, and `suffix`.  Slashes and whatever
- * else file names are better without stand there as %2F.  The caller frees it; NULL without memory.
- */
+ * else file names are better without stand there as %2F.  The caller frees it; NULL without
+ * memory. */
 char *wharf_cli_column_path(const char *folder, const char *file, const char *name,
                             const char *suffix);
 

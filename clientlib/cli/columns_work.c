@@ -263,8 +263,8 @@ static void do_stripes(struct work *work)
 
 /* ---- outputs ------------------------------------------------------------------------------- */
 
-/* Each output is a new file: whatever else stands under its name does not get parts out of order.
- */
+/* Each output is a new file: whatever else stands under its name does not get parts out of
+ * order. */
 static int open_output(const struct wharf_cli_columns *columns, struct wharf_cli_output *output,
                        const char *path)
 {

@@ -80,8 +80,8 @@ void wharf_cli_output_keep(struct wharf_cli_output *output, uint64_t offset, uin
 /* Of what stands before the range nbytes are not written, but passed over. */
 void wharf_cli_output_pass(struct wharf_cli_output *output, uint64_t nbytes);
 
-/* nbytes more of a file stand there already, behind what was written: another process wrote them.
- */
+/* nbytes more of a file stand there already, behind what was written: another process wrote
+ * them. */
 static inline void wharf_cli_output_move(struct wharf_cli_output *output, uint64_t nbytes)
 {
     output->nbytes += nbytes;

@@ -16,8 +16,7 @@
 void wharf_cli_progress_start(const char *name, uint64_t total_nbytes, bool is_shown);
 
 /* Says how far the work is: done_nbytes of the total, and of what is not compressed
- * unpacked_nbytes.
- */
+ * unpacked_nbytes. */
 void wharf_cli_progress_move(uint64_t done_nbytes, uint64_t unpacked_nbytes);
 
 /* Wipes the line; the next move draws it again. */

@@ -51,8 +51,7 @@ int wharf_cli_stream_rescue(struct wharf_cli_task *task, struct wharf_stream *st
 int wharf_cli_mention_rest(struct wharf_cli_task *task, uint64_t offset);
 
 /* Whether anything but zeros stands from `offset` to the end of the input.  Returns the exit
- * status.
- */
+ * status. */
 int wharf_cli_look_at_rest(struct wharf_cli_task *task, uint64_t offset, bool *ret_has_bytes);
 
 /* Mentions it. */

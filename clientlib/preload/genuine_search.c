@@ -99,8 +99,8 @@ void *wharf_preload_search(const char *name, const void *caller)
         void *found = search(name, caller);
         slots[slot].name = name;
         slots[slot].found = found;
-        /* Publishes name and found to the load above.  What is not there yet may be loaded later.
-         */
+        /* Publishes name and found to the load above.  What is not there yet may be loaded
+         * later. */
         atomic_store_explicit(&slots[slot].key, found ? key : 0, memory_order_release);
         return found;
     }

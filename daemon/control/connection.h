@@ -154,8 +154,8 @@ struct wharf_log_fields wharf_connection_fields(const struct wharf_connection *c
 /* ---- connection_look.c --------------------------------------------------------------------- */
 
 /* Polls the session's ring after n_wakes doorbells.  Returns whether it had unseen submissions.
- * With has_turn, in the connection's turn of the loop, may decode a lone chunk here, at its cost.
- */
+ * With has_turn, in the connection's turn of the loop, may decode a lone chunk here, at its
+ * cost. */
 bool wharf_connection_look_at_ring(struct wharf_connection *connection, unsigned n_wakes,
                                    bool has_turn);
 

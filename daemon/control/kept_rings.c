@@ -13,8 +13,8 @@
 #include "daemon/dispatch/core_lock.h"
 
 /* How long until it is asked for the first time, since a client closes its socket first, and at
- * most.  An answer takes some microseconds, and a tenant's descriptors bound how many are asked of.
- */
+ * most.  An answer takes some microseconds, and a tenant's descriptors bound how many are asked
+ * of. */
 #define FIRST_NS (5 * (uint64_t)WHARF_NS_PER_MS)
 #define LONGEST_NS (4 * (uint64_t)WHARF_NS_PER_S)
 

@@ -241,13 +241,12 @@ void wharf_tenants_reload(struct wharf_tenants *tenants, const struct wharf_conf
 int wharf_tenant_charge(struct wharf_tenant *tenant, const struct wharf_use *use,
                         const char **ret_text);
 
-/* Whether the tenant's quota would grant `use` if `over` (NULL: nothing) were not in use.
- */
+/* Whether the tenant's quota would grant `use` if `over` (NULL: nothing) were not in use. */
 bool wharf_tenant_has_room(const struct wharf_tenant *tenant, const struct wharf_use *use,
                            const struct wharf_use *over);
 
-/* Charges against the totals only, for use that exceeds the quota for a moment.  Returns as above.
- */
+/* Charges against the totals only, for use that exceeds the quota for a moment.  Returns as
+ * above. */
 int wharf_tenant_charge_over_quota(struct wharf_tenant *tenant, const struct wharf_use *use,
                                    const char **ret_text);
 

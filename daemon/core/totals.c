@@ -202,8 +202,8 @@ static int choose_pinned(struct wharf_totals *totals, uint64_t wanted, uint64_t 
     return 0;
 }
 
-/* A quarter of each total is reserved, or more if a reservation would be too little to work with.
- */
+/* A quarter of each total is reserved, or more if a reservation would be too little to work
+ * with. */
 static void choose_minimum(struct wharf_totals *totals, unsigned kind)
 {
     struct wharf_total *total = &totals->of[kind];

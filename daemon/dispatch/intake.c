@@ -67,8 +67,8 @@ static void learn_gap(struct wharf_core *core, struct wharf_session *session, ui
 }
 
 /* Jobs that ended before they started were unqueued work, and were taken at too low a price.
- * Subtracts that debt from the session's budget now.  Returns the part of `budget` that it takes.
- */
+ * Subtracts that debt from the session's budget now.  Returns the part of `budget` that it
+ * takes. */
 static uint32_t pay(const struct wharf_core *core, struct wharf_session *session, uint32_t budget)
 {
     if (!wharf_core_has_plenty(core))

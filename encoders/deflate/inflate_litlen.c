@@ -158,8 +158,8 @@ static unsigned make_plan(const struct filler *filler, uint64_t expected_nbits)
     if (pays(&weights.pairs, GAIN_OF_PAIR, n_symbols))
         plan |= WHARF_LITLEN_PAIRS;
     /* Steps that end in a length, and those that must still look up a distance.  If these are a
-     * fifth or more, it is better that all look it up: the branch would be mispredicted too often.
-     */
+     * fifth or more, it is better that all look it up: the branch would be mispredicted too
+     * often. */
     uint64_t all = weights.lengths.steps;
     uint64_t alone = weights.lengths.steps - weights.matches.steps;
     if (plan & WHARF_LITLEN_PAIRS) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference decoder of lz4: by indices, a byte at a time, in one loop over a sequence's parts.
- */
+/* The reference decoder of lz4: by indices, a byte at a time, in one loop over a sequence's
+ * parts. */
 #include "encoders/decode_poll.h"
 #include "encoders/lz4/lz4.h"
 #include "encoders/outcome.h"

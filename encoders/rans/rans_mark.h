@@ -21,8 +21,8 @@ static inline struct wharf_rans_mark wharf_rans_mark_of(const struct wharf_rans_
 }
 
 /* Whether splits of this body can be written: the fields that say where they are in the words have
- * 32 bits.  A body with more words than it could have symbols is a bad one, with splits or without.
- */
+ * 32 bits.  A body with more words than it could have symbols is a bad one, with splits or
+ * without. */
 static inline bool wharf_rans_can_have_marks(const struct wharf_rans_body *body)
 {
     return body->n_words <= WHARF_RANS_MAX_SYMBOLS;

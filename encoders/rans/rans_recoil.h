@@ -71,8 +71,7 @@ int wharf_rans_recoil_import(const struct wharf_rans_recoil *recoil, uint8_t *ou
                              size_t *ret_out_nbytes, enum wharf_reason *ret_reason);
 
 /* What is registered of its model: rans_format.h.  `out` is NULL to ask for the size.  0 or
- * -ENOMEM.
- */
+ * -ENOMEM. */
 int wharf_rans_recoil_model(const struct wharf_rans_recoil *recoil, uint8_t *out,
                             size_t *ret_out_nbytes);
 

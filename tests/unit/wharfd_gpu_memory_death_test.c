@@ -236,8 +236,7 @@ Test(wharfd_gpu_memory_death, memory_is_given_back_while_workers_die, .timeout =
 }
 
 /* Its kernel still has items that read and write it: the memory is the worker's until that has
- * left.
- */
+ * left. */
 Test(wharfd_gpu_memory_death, client_that_goes_with_jobs_under_way_harms_nobody, .timeout = 600)
 {
     enum { N = 16, NBYTES = 20000 };

@@ -470,8 +470,8 @@ Test(wharfd_items, requeued_jobs_of_one_gpu_hold_no_other_one_up, .init = set_up
 }
 
 /* Its own next worker waits for them: there is a gpu_piece for each place, and orphans have theirs
- * until a thread of the CPU has taken them, or has put them aside for a tenant that is suspended.
- */
+ * until a thread of the CPU has taken them, or has put them aside for a tenant that is
+ * suspended. */
 Test(wharfd_items, requeued_jobs_hold_their_own_gpu_up, .init = set_up, .fini = tear_down)
 {
     struct wharf_job *lost = make_job(0), *next = make_job(1);

@@ -198,8 +198,8 @@ struct pywharf_client {
 
 int pywharf_client_init(PyObject *module, struct pywharf_state *state);
 
-/* Before and after a use of the handle without the GIL.  enter returns 0, or -1 with an exception.
- */
+/* Before and after a use of the handle without the GIL.  enter returns 0, or -1 with an
+ * exception. */
 int pywharf_client_enter(struct pywharf_client *client);
 void pywharf_client_leave(struct pywharf_client *client);
 

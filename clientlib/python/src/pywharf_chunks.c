@@ -162,8 +162,8 @@ static int has_as_many(PyObject *items, Py_ssize_t n, const char *name)
     return n_items == n;
 }
 
-/* Sequences may change under us, since buffers are asked of strangers: each item is fetched once.
- */
+/* Sequences may change under us, since buffers are asked of strangers: each item is fetched
+ * once. */
 static int fill_chunks(struct pywharf_chunks *chunks, PyObject *datas, PyObject *outs,
                        PyObject *sizes, Py_ssize_t n)
 {

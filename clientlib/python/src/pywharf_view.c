@@ -58,8 +58,8 @@ static PyObject *attribute(PyObject *object, const char *name)
 
 /* ---- shapes -------------------------------------------------------------------------------- */
 
-/* Whether elements follow each other without gaps, the last dimension first.  Strides count bytes.
- */
+/* Whether elements follow each other without gaps, the last dimension first.  Strides count
+ * bytes. */
 static int measure(const int64_t *shape, const int64_t *strides, int n, int64_t item_nbytes,
                    Py_ssize_t *ret_nbytes)
 {
