@@ -79,7 +79,7 @@ static unsigned do_next(uint64_t cost)
     return p;
 }
 
-Test(wharfd_turns, work_of_one_party_is_done_in_order, .init = set_up, .fini = tear_down)
+Test(wharfd_fair_queue, work_of_one_party_is_done_in_order, .init = set_up, .fini = tear_down)
 {
     unsigned number;
 
@@ -92,7 +92,7 @@ Test(wharfd_turns, work_of_one_party_is_done_in_order, .init = set_up, .fini = t
     cr_assert_eq(next(&number), N_PARTIES);
 }
 
-Test(wharfd_turns, parties_get_equal_time_whatever_their_work_costs, .init = set_up,
+Test(wharfd_fair_queue, parties_get_equal_time_whatever_their_work_costs, .init = set_up,
      .fini = tear_down)
 {
     uint64_t used[2] = {0};
@@ -112,7 +112,7 @@ Test(wharfd_turns, parties_get_equal_time_whatever_their_work_costs, .init = set
     cr_assert_leq(used[1], used[0] + 1000);
 }
 
-Test(wharfd_turns, who_asks_for_little_is_next, .init = set_up, .fini = tear_down)
+Test(wharfd_fair_queue, who_asks_for_little_is_next, .init = set_up, .fini = tear_down)
 {
     for (unsigned k = 0; k < 1000; k++) {
         add_all(0);
@@ -125,7 +125,7 @@ Test(wharfd_turns, who_asks_for_little_is_next, .init = set_up, .fini = tear_dow
     }
 }
 
-Test(wharfd_turns, who_asks_for_little_waits_for_one_of_each_other_at_most, .init = set_up,
+Test(wharfd_fair_queue, who_asks_for_little_waits_for_one_of_each_other_at_most, .init = set_up,
      .fini = tear_down)
 {
     for (unsigned k = 0; k < 1000; k++) {
@@ -141,7 +141,7 @@ Test(wharfd_turns, who_asks_for_little_waits_for_one_of_each_other_at_most, .ini
     }
 }
 
-Test(wharfd_turns, dear_work_is_paid_for_while_others_wait, .init = set_up, .fini = tear_down)
+Test(wharfd_fair_queue, dear_work_is_paid_for_while_others_wait, .init = set_up, .fini = tear_down)
 {
     add(0, 0);
     add(0, 1);
@@ -156,7 +156,7 @@ Test(wharfd_turns, dear_work_is_paid_for_while_others_wait, .init = set_up, .fin
         cr_assert_eq(do_next(1), 0);
 }
 
-Test(wharfd_turns, who_is_charged_beside_its_turns_waits, .init = set_up, .fini = tear_down)
+Test(wharfd_fair_queue, who_is_charged_beside_its_turns_waits, .init = set_up, .fini = tear_down)
 {
     add(0, 0);
     add_all(1);
@@ -168,7 +168,7 @@ Test(wharfd_turns, who_is_charged_beside_its_turns_waits, .init = set_up, .fini 
         cr_assert_eq(do_next(1), 0);
 }
 
-Test(wharfd_turns, debts_end_when_nobody_waits, .init = set_up, .fini = tear_down)
+Test(wharfd_fair_queue, debts_end_when_nobody_waits, .init = set_up, .fini = tear_down)
 {
     unsigned number;
 
@@ -180,7 +180,8 @@ Test(wharfd_turns, debts_end_when_nobody_waits, .init = set_up, .fini = tear_dow
     cr_assert_eq(do_next(1), 0);
 }
 
-Test(wharfd_turns, work_can_be_removed_and_is_not_added_twice, .init = set_up, .fini = tear_down)
+Test(wharfd_fair_queue, work_can_be_removed_and_is_not_added_twice, .init = set_up,
+     .fini = tear_down)
 {
     add(0, 0);
     add(0, 0);
@@ -192,7 +193,7 @@ Test(wharfd_turns, work_can_be_removed_and_is_not_added_twice, .init = set_up, .
     cr_assert(wharf_fair_queue_is_empty(&queue));
 }
 
-Test(wharfd_turns, party_can_end_with_its_own_work)
+Test(wharfd_fair_queue, party_can_end_with_its_own_work)
 {
     struct wharf_fair_party *party = wharf_fair_party_new();
     struct wharf_list work;
@@ -274,7 +275,7 @@ static void storm_and_calm(void)
 }
 
 /* All that were ready were called before anybody else was looked for. */
-Test(wharfd_turns, storm_of_one_party_keeps_no_other_waiting)
+Test(wharfd_fair_queue, storm_of_one_party_keeps_no_other_waiting)
 {
     static const enum wharf_loop_kind kinds[] = {WHARF_LOOP_URING, WHARF_LOOP_EPOLL};
 
@@ -319,7 +320,7 @@ static void long_and_short(void)
 }
 
 /* Without the loop's measuring all other tests hold, and turns are by number. */
-Test(wharfd_turns, turns_are_charged_by_the_processor_time_that_they_take)
+Test(wharfd_fair_queue, turns_are_charged_by_the_processor_time_that_they_take)
 {
     static const enum wharf_loop_kind kinds[] = {WHARF_LOOP_URING, WHARF_LOOP_EPOLL};
 
@@ -369,7 +370,7 @@ static void change_what_waits(void)
     wharf_fair_party_unref(party);
 }
 
-Test(wharfd_turns, what_waits_for_its_turn_can_change)
+Test(wharfd_fair_queue, what_waits_for_its_turn_can_change)
 {
     static const enum wharf_loop_kind kinds[] = {WHARF_LOOP_URING, WHARF_LOOP_EPOLL};
 
@@ -473,7 +474,7 @@ static void ask_behind_a_storm(const char *io)
 }
 
 /* One connection after the other had its turn, whoever's they were. */
-Test(wharfd_turns, request_does_not_wait_for_all_connections_of_another_tenant)
+Test(wharfd_fair_queue, request_does_not_wait_for_all_connections_of_another_tenant)
 {
     ask_behind_a_storm("auto");
     ask_behind_a_storm("epoll");
@@ -495,7 +496,7 @@ static void register_behind_a_storm(const char *io)
 }
 
 /* So they did at the filter. */
-Test(wharfd_turns, registration_does_not_wait_for_all_connections_of_another_tenant)
+Test(wharfd_fair_queue, registration_does_not_wait_for_all_connections_of_another_tenant)
 {
     register_behind_a_storm("auto");
     register_behind_a_storm("epoll");
@@ -503,7 +504,7 @@ Test(wharfd_turns, registration_does_not_wait_for_all_connections_of_another_ten
 
 /* The filter is asked for them by the tenants' turns as well: all of the storm's wait there when
  * another tenant's one comes, since the daemon has gone round all connections by then. */
-Test(wharfd_turns, registration_does_not_wait_for_all_that_the_gate_was_asked_before)
+Test(wharfd_fair_queue, registration_does_not_wait_for_all_that_the_gate_was_asked_before)
 {
     int fd = test_memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW);
 
@@ -524,7 +525,7 @@ Test(wharfd_turns, registration_does_not_wait_for_all_that_the_gate_was_asked_be
 
 /* A client that rings with nothing in its ring is not listened to for a while, twice as long each
  * time: its packets, of which a visit takes sixteen, last for longer than the holds between. */
-Test(wharfd_turns, doorbells_for_nothing_are_heard_ever_more_seldom)
+Test(wharfd_fair_queue, doorbells_for_nothing_are_heard_ever_more_seldom)
 {
     enum { N_DOORBELLS = 200, HOLDS_MS = 1 + 2 + 4 + 8 + 7 * 16 };
     static const char byte;
