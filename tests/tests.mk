@@ -80,12 +80,15 @@ $(STEADY_CLIENT): $(call obj,tests/integration/steady_client.c) $(LIB_SO)
 	$(call program,-lz)
 
 # Storms of requests, and what other clients wait beside them; one user who is hundreds of uids, and
-# what a neighbour has beside them.
+# what a neighbour has beside them; what clients keep, and how soon the daemon has it back.
 STORMS := $(BUILD)/tests/wharf_storms
 OWNERS := $(BUILD)/tests/wharf_owners
+HOLDS  := $(BUILD)/tests/wharf_holds
+HOSTILE := $(STORMS) $(OWNERS) $(HOLDS)
 $(STORMS): $(call obj,$(wildcard tests/hostile/storm*.c))
-$(OWNERS): $(call obj,$(wildcard tests/hostile/owners*.c))
-$(STORMS) $(OWNERS): $(call obj,tests/bench/bench_row.c) $(TESTLIB) $(ENCODING_LIB) | $(DAEMON)
+$(OWNERS): $(call obj,tests/hostile/owners_main.c tests/hostile/crowd.c)
+$(HOLDS): $(call obj,tests/hostile/holds_main.c tests/hostile/crowd.c)
+$(HOSTILE): $(call obj,tests/bench/bench_row.c) $(TESTLIB) $(ENCODING_LIB) | $(DAEMON) $(SIMT_WORKER)
 	$(call program,$(LIBS))
 
 # A whole daemon with its GPU, for machines with one; with the device's code on the CPU elsewhere.
@@ -130,9 +133,9 @@ $(BUILD)/race/%: $(BUILD)/obj/tests/fuzz/%.c.o $(fuzz_main) $(race_obj) $(race_l
 # ---- what runs them -------------------------------------------------------------------------
 
 .PHONY: test-hostile
-test-hostile: all $(STORMS) $(OWNERS) ## what a tenant can do to others, measured: on a machine that does nothing else, as root
-	$(Q)$(STORMS) --check
-	$(Q)$(OWNERS) --check
+HOSTILE_OUT ?=
+test-hostile: all $(HOSTILE) ## what a tenant can do to others, measured: on a machine that does nothing else, as root; HOSTILE_OUT=FILE for rows
+	$(Q)tests/hostile/run-hostile --build $(BUILD) --check $(HOSTILE_OUT:%=--out %)
 
 .PHONY: test-programs test test-unit test-integration check fuzz generate format
 

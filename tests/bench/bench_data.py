@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The data sets that benchmarks run on: columns made by a program, and real files."""
+import datetime
 import gzip
+import os
 import pathlib
 import platform
 import random
@@ -24,6 +26,22 @@ def cpu_name():
         if line.startswith('model name'):
             return line.partition(':')[2].strip()
     return platform.machine()
+
+
+def output_of(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def circumstances(revision=None, compiler=None):
+    """What is the same for all rows of a run; what is not given is asked for."""
+    return {
+        'date': datetime.date.today().isoformat(),
+        'cpu': cpu_name(),
+        'cores': len(os.sched_getaffinity(0)),
+        'kernel': platform.release(),
+        'compiler': compiler or output_of('gcc', '--version').splitlines()[0],
+        'revision': revision or output_of('git', 'describe', '--always', '--dirty'),
+    }
 
 
 def unpacked(path):

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 enum { MAX_SIDES = 8, MAX_REPETITIONS = 1000 };
@@ -14,6 +15,16 @@ void bench_die(const char *what)
 {
     fprintf(stderr, "%s: %s\n", program_invocation_short_name, what);
     exit(1);
+}
+
+void bench_raise_open_files(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        bench_die("its limit of open files");
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 void *bench_check(void *memory)

@@ -17,6 +17,9 @@
 /* Cannot go on: a benchmark has nobody to tell but who runs it. */
 _Noreturn void bench_die(const char *what);
 
+/* Lets this process open as many files as it may at most. */
+void bench_raise_open_files(void);
+
 /* Memory that there must be. */
 void *bench_check(void *memory);
 

@@ -3,23 +3,19 @@
  * owners_main.c: what a user has of the daemon beside another one who is many uids.
  */
 #include <errno.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "encoders/wharf_codec.h"
 #include "proto/wharf_result.h"
 #include "tests/bench/bench_row.h"
+#include "tests/hostile/crowd.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_help.h"
@@ -47,7 +43,7 @@ static const char help[] =
     "there are enough.  It needs root, to be other users.\n";
 
 enum { NEIGHBOUR = 65001, OWNER = 65002, FIRST_SUBORDINATE = 3000000 };
-enum { CHUNK = 65536, MOST_PROCESSES = 300, N_CONNECTIONS = 100, MOST_REPETITIONS = 100 };
+enum { CHUNK = 65536, N_CONNECTIONS = 100, MOST_REPETITIONS = 100 };
 /* Chunks in flight: what keeps one processor busy, and all of them. */
 enum { OF_ONE = 16, OF_NEIGHBOUR = 256 };
 /* What rows count in: a row's times are those of so many chunks. */
@@ -62,32 +58,6 @@ static struct {
 static struct test_wharfd wharfd;
 static uint8_t packed[CHUNK];
 static uint64_t packed_nbytes;
-
-/* ---- processors ---------------------------------------------------------------------------- */
-
-enum role { DAEMON, THE_NEIGHBOUR, CROWD };
-
-static cpu_set_t all_processors;
-
-static enum role role_of(int number, int n)
-{
-    if (n < 4)
-        return DAEMON;
-    return number < n / 2 ? DAEMON : number < n - 1 ? THE_NEIGHBOUR : CROWD;
-}
-
-static void take_processors(enum role role)
-{
-    int n = CPU_COUNT(&all_processors), number = 0;
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    for (int i = 0; i < CPU_SETSIZE; i++)
-        if (CPU_ISSET(i, &all_processors) && role_of(number++, n) == role)
-            CPU_SET(i, &set);
-    if (CPU_COUNT(&set))
-        sched_setaffinity(0, sizeof(set), &set);
-}
 
 /* ---- floods -------------------------------------------------------------------------------- */
 
@@ -150,15 +120,7 @@ static void flood_fill(struct test_client *client, unsigned n_in_flight)
 
 /* ---- the crowd ----------------------------------------------------------------------------- */
 
-static pid_t crowd[MOST_PROCESSES];
-static unsigned n_crowd;
 static uint64_t *n_crowd_chunks; /* that all of them have got, in memory that they share */
-
-static void say_so(int ready)
-{
-    if (write(ready, "", 1) != 1)
-        bench_die("who started the crowd is gone");
-}
 
 static void flood_with(int ready, unsigned n_in_flight)
 {
@@ -166,7 +128,7 @@ static void flood_with(int ready, unsigned n_in_flight)
 
     flood_fill(client, n_in_flight);
     flood_go_on(client);
-    say_so(ready);
+    crowd_say_ready(ready);
     for (;;)
         __atomic_add_fetch(n_crowd_chunks, flood_go_on(client), __ATOMIC_RELAXED);
 }
@@ -192,48 +154,9 @@ static void take_all(int ready)
             if (test_client_open_with(client, 256, nbytes, 0, 0) == 0)
                 break;
     }
-    say_so(ready);
+    crowd_say_ready(ready);
     for (;;)
         pause();
-}
-
-static void crowd_begin(unsigned n, bool is_subordinate, void (*run)(int ready))
-{
-    int ready[2];
-    char byte;
-
-    if (pipe(ready) < 0)
-        bench_die("a pipe");
-    for (n_crowd = 0; n_crowd < n; n_crowd++) {
-        crowd[n_crowd] = fork();
-        if (crowd[n_crowd] < 0)
-            bench_die("fork");
-        if (crowd[n_crowd])
-            continue;
-        uid_t uid = is_subordinate ? FIRST_SUBORDINATE + n_crowd : OWNER;
-        close(ready[0]);
-        take_processors(CROWD);
-        if (setuid(uid) < 0)
-            bench_die("not root");
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        run(ready[1]);
-    }
-    close(ready[1]);
-    for (unsigned i = 0; i < n; i++)
-        if (read(ready[0], &byte, 1) != 1)
-            bench_die("the crowd has ended by itself");
-    close(ready[0]);
-}
-
-static void crowd_end(void)
-{
-    for (unsigned i = 0; i < n_crowd; i++) {
-        if (waitpid(crowd[i], NULL, WNOHANG) != 0)
-            bench_die("one of the crowd has ended by itself");
-        kill(crowd[i], SIGKILL);
-    }
-    for (unsigned i = 0; i < n_crowd; i++)
-        waitpid(crowd[i], NULL, 0);
 }
 
 /* ---- the neighbour ------------------------------------------------------------------------- */
@@ -384,7 +307,7 @@ static void start_daemon(const char *more)
 {
     char config[1024], subuid[128];
 
-    take_processors(DAEMON);
+    crowd_take_processors(CROWD_DAEMON);
     snprintf(config, sizeof(config),
              "[daemon]\nlog_level = error\nsocket_mode = 0666\nsocket_group =\n"
              "[gpu]\nengine = cpu\n%s",
@@ -398,7 +321,7 @@ static void start_daemon(const char *more)
     if (!file || fprintf(file, "\n[owners]\nsubuid = %s\n", subuid) < 0 || fclose(file) < 0)
         bench_die(wharfd.config);
     test_wharfd_restart(&wharfd);
-    take_processors(THE_NEIGHBOUR);
+    crowd_take_processors(CROWD_NEIGHBOUR);
     if (chmod(wharfd.folder, 0711) < 0)
         bench_die(wharfd.folder);
 }
@@ -406,7 +329,9 @@ static void start_daemon(const char *more)
 static double run_case(unsigned which, double *ret_all)
 {
     if (cases[which].n_processes)
-        crowd_begin(cases[which].n_processes, cases[which].is_subordinate, cases[which].run);
+        crowd_begin(cases[which].n_processes,
+                    cases[which].is_subordinate ? FIRST_SUBORDINATE : OWNER,
+                    cases[which].is_subordinate, cases[which].run);
     become(NEIGHBOUR);
     struct test_client *client = flood_start(OF_NEIGHBOUR);
     become(0);
@@ -447,7 +372,7 @@ static bool compare_connections(void)
 
     start_daemon("");
     bool is_good = can_connect(&quiet);
-    crowd_begin(MOST_PROCESSES, true, take_all);
+    crowd_begin(CROWD_MOST_PROCESSES, FIRST_SUBORDINATE, true, take_all);
     is_good &= can_connect(&beside);
     crowd_end();
     test_wharfd_finish(&wharfd);
@@ -468,16 +393,6 @@ static void pack_chunk(void)
     free(plain);
 }
 
-/* Of the crowd's processes each has its own, and may have hundreds of connections. */
-static void raise_open_files(void)
-{
-    struct rlimit limit;
-
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int main(int argc, char **argv)
 {
     test_help(argc, argv, help);
@@ -493,10 +408,8 @@ int main(int argc, char **argv)
     }
     if (options.n_repetitions < 1 || options.n_repetitions > MOST_REPETITIONS)
         return test_usage(help);
-    if (geteuid() != 0)
-        bench_die("it takes root to be other users");
-    sched_getaffinity(0, sizeof(all_processors), &all_processors);
-    raise_open_files();
+    crowd_init();
+    bench_raise_open_files(); /* of the crowd, each has its own, for hundreds of connections */
     n_crowd_chunks = mmap(NULL, sizeof(*n_crowd_chunks), PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (n_crowd_chunks == MAP_FAILED)

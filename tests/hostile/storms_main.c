@@ -29,7 +29,8 @@
 static const char help[] =
     "usage: wharf_storms [--seconds S] [--check] [KIND...]\n"
     "\n"
-    "Measures what clients wait while another user's storm the daemon.  The kinds of storms,\n"
+    "Measures what clients wait while another user's clients storm the daemon.  The kinds of "
+    "storms,\n"
     "all of which are tried without a KIND: doorbells, noops, pings, stats, registrations,\n"
     "models, hellos, connects.\n"
     "\n"
@@ -46,7 +47,7 @@ static const char help[] =
 /* A job of some 250 us of a processor; pauses between two samples; how long a storm takes to be
  * there. */
 enum { PLAIN_NBYTES = 100000, PAUSE_US = 1000, STORM_BEGINS_US = 500000 };
-enum { N_STORMERS = 3, STORM_UID = 12345, MAX_SAMPLES = 20000, N_OPEN = 400, BARE_BACKLOG = 64 };
+enum { N_STORMERS = 3, STORM_UID = 12345, MAX_SAMPLES = 20000, N_OPEN = 1500, BARE_BACKLOG = 64 };
 
 static struct {
     double seconds;
@@ -372,6 +373,7 @@ int main(int argc, char **argv)
     if (geteuid() != 0)
         bench_die("it takes root to be two users");
     sched_getaffinity(0, sizeof(all_processors), &all_processors);
+    bench_raise_open_files();
     for (const struct storm_kind *kind = storm_kinds; kind->name; kind++)
         if (is_asked_for(kind, argc - at, argv + at))
             measure_kind(kind);

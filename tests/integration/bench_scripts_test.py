@@ -22,7 +22,7 @@ BUILD = TOP / os.environ.get('BUILD', 'build/release')
 # What a program is called whose source is not called so.
 NAMES = {'gpu_.*_main': lambda stem: 'wharf_' + stem.removesuffix('_main'),
          'damage_main': lambda stem: 'damage',
-         '(storms|owners)_main': lambda stem: 'wharf_' + stem.removesuffix('_main')}
+         '(storms|owners|holds)_main': lambda stem: 'wharf_' + stem.removesuffix('_main')}
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(BENCH))
 
@@ -39,7 +39,7 @@ WHARF = {**LIBDEFLATE, 'by_cpu': 320, 'by_gpu': 640, 'by_here': 320,
 
 
 def scripts():
-    return [path for folder in (BENCH, TOP / 'tests' / 'gpu') for path in sorted(folder.iterdir())
+    return [path for folder in (BENCH, TOP / 'tests' / 'gpu', TOP / 'tests' / 'hostile') for path in sorted(folder.iterdir())
             if path.is_file() and os.access(path, os.X_OK)]
 
 

@@ -22,6 +22,7 @@
 #include "proto/wharf_result.h"
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_rans.h"
+#include "tests/lib/test_unread.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 #include "tests/lib/test_worker.h"
@@ -57,42 +58,11 @@ static void expect_forgotten(void)
 
 /* ---- states in which nothing is read ------------------------------------------------------- */
 
-static void send_ping(struct test_client *client, int *ret_result)
-{
-    Wharf__PingRequest ping = WHARF__PING_REQUEST__INIT;
-    Wharf__Request request = WHARF__REQUEST__INIT;
-
-    request.body_case = WHARF__REQUEST__BODY_PING;
-    request.ping = &ping;
-    *ret_result = test_client_send(client, &request, NULL, 0);
-}
-
-/*
- * Sends pings until the daemon has no room for a reply.  The client has twice the daemon's room for
- * what is unread: when that is full of pings the daemon cannot answer all of them.  Some replies
- * are read then, so that there is room for one packet more behind the pings.
- */
-static void leave_replies_unread(struct test_client *client)
-{
-    const int nbytes = 1 << 20;
-    const Wharf__Reply *reply;
-    int r = 0;
-
-    setsockopt(client->fd, SOL_SOCKET, SO_SNDBUF, &nbytes, sizeof(nbytes));
-    fcntl(client->fd, F_SETFL, O_NONBLOCK);
-    while (r == 0)
-        send_ping(client, &r);
-    cr_assert_eq(r, -EAGAIN);
-    fcntl(client->fd, F_SETFL, 0);
-    for (unsigned i = 0; i < 16; i++)
-        cr_assert_eq(test_client_receive(client, &reply), 0);
-}
-
 static struct test_client *client_with_unread_replies(void)
 {
     struct test_client *client = test_client_start(wharfd.socket, 16, 64 * MiB);
 
-    leave_replies_unread(client);
+    test_unread_fill(client);
     return client;
 }
 
@@ -119,47 +89,12 @@ static void send_fd(struct test_client *client, int fd)
     test_client_send_fds(client, "own", 3, fd, 1);
 }
 
-static void keep_itself(void)
-{
-    struct test_client *client = client_with_unread_replies();
-
-    send_fd(client, client->fd);
-    test_client_free(client);
-}
-
-static void keep_each_other(void)
-{
-    struct test_client *one = client_with_unread_replies();
-    struct test_client *other = client_with_unread_replies();
-
-    send_fd(one, other->fd);
-    send_fd(other, one->fd);
-    test_client_free(one);
-    test_client_free(other);
-}
-
-/* A socket in flight that has the client's in flight in it. */
-static void keep_itself_in_another(void)
-{
-    struct test_client *client = client_with_unread_replies();
-    struct test_client carrier;
-    int pair[2];
-
-    cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-    carrier.fd = pair[0];
-    send_fd(&carrier, client->fd);
-    send_fd(client, pair[1]);
-    close(pair[0]);
-    close(pair[1]);
-    test_client_free(client);
-}
-
 static void expect_all_forgotten(const char *io)
 {
     start(io, SHORT);
-    keep_itself();
-    keep_each_other();
-    keep_itself_in_another();
+    test_unread_keep_itself(wharfd.socket, 64 * MiB);
+    test_unread_keep_each_other(wharfd.socket, 64 * MiB);
+    test_unread_keep_in_another(wharfd.socket, 64 * MiB);
     expect_forgotten();
 }
 
@@ -369,7 +304,7 @@ static _Noreturn void be_stopped(void)
     for (unsigned i = 0; i < N_JOBS; i++) {
         struct wharf_submission s = job(i);
         if (i == N_JOBS / 2)
-            leave_replies_unread(client);
+            test_unread_fill(client);
         wharf_ring_submit(&client->ring, &s);
         if (i < N_JOBS / 2)
             test_client_publish(client);
