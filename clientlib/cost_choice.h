@@ -4,9 +4,9 @@
  * by the daemon.
  *
  * A caller that only waits has a processor to itself; decoding there needs no copies and no
- * wake-up. The daemon has a GPU, or several workers for one large job.  The handle measures instead
- * of guessing: for each codec and order of size it tries both sides now and then, and takes the
- * faster one in between.
+ * wake-up.  The daemon has a GPU, or several workers for one large job.  The handle measures
+ * instead of guessing: for each codec and order of size it tries both sides now and then, and takes
+ * the faster one in between.
  */
 #ifndef WHARF_CLIENT_COST_CHOICE_H
 #define WHARF_CLIENT_COST_CHOICE_H

@@ -7,7 +7,7 @@
  *     ./example_async gzip *.gz
  *
  * Sources and destinations lie in the handle's arena, which the daemon reaches, so nothing is
- * copied. Nobody says how large an output is: the first guess is four times the source, and a job
+ * copied.  Nobody says how large an output is: the first guess is four times the source, and a job
  * that ends with WHARF_OUTPUT_TOO_SMALL is submitted again with more.  What the arena has no room
  * for is decoded by wharf_decompress, from and to memory of the program's own.
  */

@@ -14,7 +14,7 @@ struct wharf;
 
 /*
  * wharf_client_link_init: initially DOWN.  `path`, which fits, may be NULL for a link that is never
- * used. Returns 0 or -ENOMEM; deinit works in both cases.
+ * used.  Returns 0 or -ENOMEM; deinit works in both cases.
  */
 int wharf_client_link_init(struct wharf_client_link *link, const char *path);
 void wharf_client_link_deinit(struct wharf_client_link *link, int is_forked);

@@ -10,7 +10,7 @@
 /*
  * wharf_client_copy_struct: copies the caller's struct into ours of `nbytes`; the first version had
  * `min_nbytes`. Members that the caller's version lacks become zero; members that ours lacks must
- * be zero.  `name` is the struct's, for the message. Returns 0, -EINVAL or -E2BIG.
+ * be zero.  `name` is the struct's, for the message.  Returns 0, -EINVAL or -E2BIG.
  */
 int wharf_client_copy_struct(void *to, size_t nbytes, size_t min_nbytes, const void *from,
                              const char *name);

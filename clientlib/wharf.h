@@ -360,7 +360,7 @@ int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
  * and no flags; with WHARF_MEMORY_READ_ONLY it is for sources only.
  *   fd           a POSIX file descriptor from cuMemExportToShareableHandle, for memory of
  *                cuMemCreate on one of the daemon's GPUs; cuMemCreate needs requestedHandleTypes
- *                for that. Duplicated: the caller may close its own.
+ *                for that.  Duplicated: the caller may close its own.
  *   address      where the caller has mapped it (cuMemMap, cuMemSetAccess): jobs use this address.
  *                The library never accesses it.
  *   nbytes       its size, as given to cuMemCreate: the driver maps all of it or nothing.
@@ -597,7 +597,7 @@ struct wharf_job {
  * wait.)
  *
  * Through a daemon it copies memory that is neither in the arena nor registered into the arena and
- * back. If that is impossible (it does not fit, exceeds the daemon's limits, or the daemon is
+ * back.  If that is impossible (it does not fit, exceeds the daemon's limits, or the daemon is
  * away), the calling thread decodes.  It does not if the handle was opened with WHARF_OPEN_DAEMON
  * or with GPU or SIMT, if some of the memory is registered or in the arena, or if the job names a
  * registered model.
@@ -693,7 +693,7 @@ int wharf_compress_bound(const struct wharf_job *job, size_t *ret_nbytes);
  * So a destination must not overlap the source or destination of another job in flight, or of
  * another chunk of the same batch.  Nothing checks that: such jobs overwrite each other's bytes.
  * Good data may then give WHARF_BAD_CHECKSUM or another error, and the destination of a job with
- * WHARF_OK may have another job's bytes. Sources may overlap.
+ * WHARF_OK may have another job's bytes.  Sources may overlap.
  *
  * Returns how many jobs were taken, from the first on: fewer than n_jobs if there is no more room
  * or the next job is refused.  If the first job is refused, an error of every call or
@@ -836,8 +836,8 @@ int wharf_cancel(struct wharf *wharf, uint64_t user_data);
  * polls the word: within microseconds while the job has waited for less than 200 us (its setting
  * `spin`), later after a sixteenth of the time that it has waited, at most 1 ms.  If the word is
  * not set within start_timeout_us, the job ends with WHARF_DEADLINE, START_TIME, and its done word
- * says so. So a stream and a job that wait for each other end too.  timeout_us counts from the
- * submission. The next daemon polls the word too, and its time starts anew.
+ * says so.  So a stream and a job that wait for each other end too.  timeout_us counts from the
+ * submission.  The next daemon polls the word too, and its time starts anew.
  */
 
 /*
@@ -888,9 +888,9 @@ struct wharf_run_piece {
  *   piece        not NULL; the last piece, or zeros for the first one; receives the next.
  * A stream that ends in the middle of a run ends with a piece without values that has the remaining
  * bytes; as a job it fails as the whole stream does there.  Jobs find all other errors; the first
- * failing piece decides for the stream, with its bit_offset counted from that piece. Has no handle,
- * and does not block.  Returns 1; 0 if there is no further piece (*piece is untouched then); or
- * -EINVAL (another codec, NULL, a piece of another stream).
+ * failing piece decides for the stream, with its bit_offset counted from that piece.  Has no
+ * handle, and does not block.  Returns 1; 0 if there is no further piece (*piece is untouched
+ * then); or -EINVAL (another codec, NULL, a piece of another stream).
  */
 int wharf_next_runs(uint32_t codec, const void *in, size_t in_nbytes, uint64_t max_values,
                     struct wharf_run_piece *piece);

@@ -337,7 +337,7 @@ WHARF_DEVICE void complete_noops(const epoch_params &p, poller &own, const poll_
 
 /*
  * collective.  Takes n items of a look: completes those without work, and publishes the tasks of
- * the others. No fence to the system is needed before the loads of their inputs: these start after
+ * the others.  No fence to the system is needed before the loads of their inputs: these start after
  * the look's words have arrived, and bypass the caches.
  */
 WHARF_DEVICE void take_look(const epoch_params &p, poller &own, const poll_look &look, uint32_t n,

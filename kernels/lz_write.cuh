@@ -6,8 +6,9 @@
  * round, regardless of the sequences that they belong to.  For each round, a ballot of the lanes
  * whose sequences begin in it gives a mask of starts; the number of starts up to a byte identifies
  * its sequence.  One load instruction serves literals, from the input, and matches, from the
- * output. The loads of several rounds are in flight together.  If a byte's source lies within these
- * same rounds, the byte waits until they are done, and then comes from the lane that holds it.
+ * output.  The loads of several rounds are in flight together.  If a byte's source lies within
+ * these same rounds, the byte waits until they are done, and then comes from the lane that holds
+ * it.
  *
  * The whole warp copies long matches, and matches that overlap themselves, one by one with wide
  * stores.  The batch is cut at these matches.

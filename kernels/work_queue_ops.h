@@ -119,8 +119,8 @@ static inline void wharf_work_pass(struct wharf_work_submitter *submitter)
 
 /*
  * wharf_work_withdraw: cancels an item.  It still completes, soon: with CANCELLED, or with its
- * result if that was faster. Returns 1; or 0 if there is no room now: publish, and try again later.
- * The kernel sees it after wharf_work_publish.
+ * result if that was faster.  Returns 1; or 0 if there is no room now: publish, and try again
+ * later.  The kernel sees it after wharf_work_publish.
  */
 static inline int wharf_work_withdraw(struct wharf_work_submitter *submitter, uint32_t item,
                                       uint32_t attempt)

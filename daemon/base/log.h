@@ -12,7 +12,7 @@
  * would lack the reason why it did not start.
  *
  * After wharf_log_start a thread writes all messages, because the journal, or the reader of
- * standard error, can stop. No other thread waits for them.  Up to 128 messages wait in a queue;
+ * standard error, can stop.  No other thread waits for them.  Up to 128 messages wait in a queue;
  * messages beyond that are dropped and counted, and a later message has the count.
  *
  * All functions are safe from any thread, if not said otherwise.

@@ -160,7 +160,7 @@ bool wharf_connection_look_at_ring(struct wharf_connection *connection, unsigned
                                    bool has_turn);
 
 /* WHARF_HOLD_IMPORT and WHARF_HOLD_STATS can last long: until a worker has started, or for all
- * tenants. So the session's ring is polled now and then meanwhile. */
+ * tenants.  So the session's ring is polled now and then meanwhile. */
 void wharf_connection_hold_import(struct wharf_connection *connection);
 void wharf_connection_release_import(struct wharf_connection *connection);
 void wharf_connection_hold_stats(struct wharf_connection *connection);

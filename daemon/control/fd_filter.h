@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fd_filter.h: the core's side of the process that receives clients' descriptors
- * (fd_filter_protocol.h). Loop thread.
+ * (fd_filter_protocol.h).  Loop thread.
  */
 #ifndef WHARF_DAEMON_CONTROL_FD_FILTER_H
 #define WHARF_DAEMON_CONTROL_FD_FILTER_H

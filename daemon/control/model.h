@@ -4,8 +4,8 @@
  *
  * A model arrives as a memfd that is sealed against writing, so it needs no copy.  Jobs use its
  * image (struct wharf_model_ops of encoders/codec.h), which is the daemon's own memory, made and
- * charged once. Making a large one takes tenths of a second.  So a thread does that, for one tenant
- * after the other; the requesting connection is held meanwhile.
+ * charged once.  Making a large one takes tenths of a second.  So a thread does that, for one
+ * tenant after the other; the requesting connection is held meanwhile.
  */
 #ifndef WHARF_DAEMON_CONTROL_MODEL_H
 #define WHARF_DAEMON_CONTROL_MODEL_H

@@ -36,7 +36,7 @@ bool wharf_reaper_segment(struct wharf_reaper *reaper, const struct wharf_segmen
                           struct wharf_tenant *tenant, const struct wharf_use *use);
 
 /* Takes the next report of freed memory, whose charge can be returned.  Returns whether there was
- * one. Rings that the client still holds, and their charge, pass to the caller in `left`. */
+ * one.  Rings that the client still holds, and their charge, pass to the caller in `left`. */
 bool wharf_reaper_next(struct wharf_reaper *reaper, struct wharf_reaped *ret_reaped);
 
 #endif

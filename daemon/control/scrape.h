@@ -4,8 +4,8 @@
  *
  * The daemon creates it and removes it at its end, so that a scrape does not start a stopped
  * daemon.  A client sends an HTTP GET request and gets the text; root, the daemon's user and the
- * members of observer_group may. The statistics maker makes the text.  All scrapes are one party in
- * the loop, few are served at a time, and each has a time limit; so other clients do not notice
+ * members of observer_group may.  The statistics maker makes the text.  All scrapes are one party
+ * in the loop, few are served at a time, and each has a time limit; so other clients do not notice
  * them.  Each user gets a part of the places.  Loop thread.
  */
 #ifndef WHARF_DAEMON_CONTROL_SCRAPE_H

@@ -6,7 +6,7 @@
  * snapshot is made at a time, and all earlier requests share it.  A connection reads one snapshot,
  * until it has the last page, asks for the first page again, or ends.  A snapshot without readers
  * is freed.  When snapshots exceed WHARF_STATS_MOST_KEPT_NBYTES, the least recently read ones are
- * dropped, and their readers have to start over. Scrapes get a snapshot's text instead, which they
+ * dropped, and their readers have to start over.  Scrapes get a snapshot's text instead, which they
  * keep.
  *
  * All functions are for the loop thread.

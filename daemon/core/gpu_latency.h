@@ -39,8 +39,8 @@ void wharf_gpu_costs_init(struct wharf_gpu_costs *costs, const uint32_t *ns_per_
 
 /*
  * The latency of a chunk of nbytes, input plus output, when the GPU has n_there chunks including
- * it. Uses the class of n_there, or the next lower one that is known; *ret_is_known says whether it
- * was the class itself.  0 if nothing is known.
+ * it.  Uses the class of n_there, or the next lower one that is known; *ret_is_known says whether
+ * it was the class itself.  0 if nothing is known.
  */
 uint64_t wharf_gpu_latency_ns(const struct wharf_gpu_latencies *latencies, uint32_t codec,
                               uint64_t nbytes, uint32_t n_there, bool *ret_is_known);

@@ -3,7 +3,7 @@
  * cpu_run.c: decodes and compresses the chunks of a piece.
  *
  * The source is copied to a private buffer first, so that it cannot change while a decoder checks
- * it. Decoders write their output directly to the client's memory.  They read it back only to copy
+ * it.  Decoders write their output directly to the client's memory.  They read it back only to copy
  * bytes, so a client that changes it spoils its own output at most.  The reference engine, encoders
  * and output for files use private memory, since libraries may rely on what they have written.  All
  * client memory is touched through touch.h, where a missing page ends the chunk.

@@ -28,8 +28,8 @@ struct wharf_cpu_others {
 
 /*
  * Runs a chunk or a slice, without the core lock.  Fills the members of the piece that engines
- * fill. If the poll stops it, the poll's answer is the outcome.  A source that exceeds the buffer's
- * usual size is charged to the tenant meanwhile, which is what `core` is for.
+ * fill.  If the poll stops it, the poll's answer is the outcome.  A source that exceeds the
+ * buffer's usual size is charged to the tenant meanwhile, which is what `core` is for.
  */
 void wharf_cpu_run(struct wharf_core *core, struct wharf_cpu_buffer *buffer,
                    struct wharf_piece *piece, const struct wharf_cpu_others *others);

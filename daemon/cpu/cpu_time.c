@@ -28,7 +28,7 @@ void wharf_cpu_time_rebase(struct wharf_cpu_time *time)
 
 /*
  * How long others had the processor since the last measurement.  A busy machine takes it for
- * milliseconds at a time. Charged to a job of microseconds, that would use up its tenant's share
+ * milliseconds at a time.  Charged to a job of microseconds, that would use up its tenant's share
  * for long, and spoil the estimates of all such jobs.
  */
 static uint64_t stolen_ns(struct wharf_cpu_time *time)

@@ -4,7 +4,7 @@
  *
  * A form of guided self-scheduling (Polychronopoulos and Kuck, 1987): each worker takes a part of
  * an even share of what is left, so ranges shrink towards the end and all workers finish at nearly
- * the same time. The offer lives on the stack of the chunk's worker, which waits for its last
+ * the same time.  The offer lives on the stack of the chunk's worker, which waits for its last
  * helper before it returns.
  */
 #include "daemon/cpu/split_decode.h"

@@ -4,7 +4,7 @@
  *
  * If a stream has splits, the worker that decodes it offers parts to idle workers.  Each helper
  * takes half of an even share of the rest, decodes it, and comes back unless it is called to other
- * work. So a chunk has many ranges on an idle machine, and few, down to one, on a busy one.
+ * work.  So a chunk has many ranges on an idle machine, and few, down to one, on a busy one.
  */
 #ifndef WHARF_DAEMON_CPU_SPLIT_DECODE_H
 #define WHARF_DAEMON_CPU_SPLIT_DECODE_H

@@ -13,7 +13,7 @@
  * shares a process with no other tenant.
  *
  * Two bounds limit what a tenant can do to others.  It has at most half of all processes; its other
- * sockets wait. And it has at most as many doubtful sockets as connections, because only an
+ * sockets wait.  And it has at most as many doubtful sockets as connections, because only an
  * accepted connection, which is charged, takes descriptors (pass_rights.h).  Kernels before 6.16
  * cannot refuse descriptors.  There a refused client can leave doubtful sockets beyond its quota,
  * and if too many of these wait, no client is accepted.

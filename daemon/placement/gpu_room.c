@@ -4,7 +4,7 @@
  *
  * Fair sharing of one resource of known size: a tenant may always take its even share, and more
  * while nobody else wants it.  Only memory above an even share is evicted for others, least
- * recently used first. Two delays prevent thrashing: memory stays pinned for a minimum time, and a
+ * recently used first.  Two delays prevent thrashing: memory stays pinned for a minimum time, and a
  * failed search is not repeated for a while.  A search that finds too little evicts nothing.
  */
 #include "daemon/placement/gpu_room.h"

@@ -65,7 +65,7 @@ bool wharf_place_may_take_large(const struct wharf_core *core, uint32_t gpu)
 
 /*
  * The sleeping GPUs that have requests or jobs of their own; and one for jobs of any GPU, if no
- * awake GPU has room. Awake threads check for themselves.
+ * awake GPU has room.  Awake threads check for themselves.
  */
 uint32_t wharf_place_gpus_to_wake(const struct wharf_core *core)
 {

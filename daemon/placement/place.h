@@ -47,7 +47,7 @@ void wharf_place_hold(struct wharf_core *core, struct wharf_job *job);
 void wharf_place_push_word(struct wharf_core *core, struct wharf_job *job);
 
 /* Whether the CPU has to refuse a job that it got: its session wants only the GPU, which has no
- * decoder. And the outcome of chunks that it must refuse, these and those in GPU memory.  For the
+ * decoder.  And the outcome of chunks that it must refuse, these and those in GPU memory.  For the
  * engine that has a piece of the job, without the lock. */
 bool wharf_place_is_refused(const struct wharf_core *core, const struct wharf_job *job);
 struct wharf_outcome wharf_place_refusal(const struct wharf_core *core,

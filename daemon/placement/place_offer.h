@@ -3,7 +3,7 @@
  * place_offer.h: which engine would finish a job first.
  *
  * A job that several engines may run goes to the engine that finishes it first, including its
- * queue. There are two exceptions: under load, the policy with the highest throughput decides
+ * queue.  There are two exceptions: under load, the policy with the highest throughput decides
  * (rate_probe.h); and now and then a chunk goes to an engine without recent samples.  All under the
  * core lock.
  */

@@ -4,7 +4,7 @@
  * inlined,
  *
  *   take_quickly    some of n varints, from the first one on, and stores them as values of a type
- * at `out`: from there to out_end is room for n, all of which may be written to. Returns how many
+ * at `out`: from there to out_end is room for n, all of which may be written to.  Returns how many
  * are left; or-s to *all their numbers, or others that exceed the type just when they do fill as
  * wharf_rle_fill
  *

@@ -5,8 +5,8 @@
  *
  * The first byte chooses the codec (its lower four bits, and its highest for those from 16 on) and
  * the order of the lanes, the second the job's flags and the room for the output, the third the
- * codec's parameter; the rest is the source. Both are capped: under a sanitizer every collective of
- * the warp costs two microseconds, and small sizes reach the same code.
+ * codec's parameter; the rest is the source.  Both are capped: under a sanitizer every collective
+ * of the warp costs two microseconds, and small sizes reach the same code.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_stream.h: what a client's CUDA streams do that wait for jobs of the daemon, and let jobs
- * begin. All of it but gpu_stream_sync is only enqueued.  Functions return 0, or anything else with
- * wharf_cuda_error_text.
+ * begin.  All of it but gpu_stream_sync is only enqueued.  Functions return 0, or anything else
+ * with wharf_cuda_error_text.
  */
 #ifndef WHARF_TESTS_GPU_STREAM_H
 #define WHARF_TESTS_GPU_STREAM_H
