@@ -68,8 +68,9 @@ void wharf_client_rings_had_packet(struct wharf_client_rings *rings);
  * These two are called while the rings are held, and without the lock.
  *
  * wharf_client_rings_spin: polls until n completions after index `from` are there, or until
- * deadline_ns.  Returns whether they are. wharf_client_rings_sleep: sleeps while the completion
- * index is `value`, at most timeout_ns.
+ * deadline_ns.  Returns whether they are.
+ *
+ * wharf_client_rings_sleep: sleeps while the completion index is `value`, at most timeout_ns.
  */
 int wharf_client_rings_spin(const struct wharf_client_rings *rings, uint32_t from, uint32_t n,
                             uint64_t deadline_ns);

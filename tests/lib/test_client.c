@@ -34,13 +34,23 @@ struct test_client *test_client_new(void)
     return client;
 }
 
+static bool has_words(const struct test_client *client)
+{
+    return client->optional_features >> WHARF__FEATURE__FEATURE_DONE_WORDS & 1;
+}
+
+static size_t c_nbytes_of(const struct test_client *client)
+{
+    return wharf_ring_c_nbytes(client->n_entries, has_words(client));
+}
+
 void test_client_free(struct test_client *client)
 {
     int fds[] = {client->fd, client->c_fd, client->d_fd, client->arena_fd};
     size_t ring_nbytes = wharf_ring_segment_nbytes(client->n_entries);
 
     if (client->c)
-        munmap(client->c, ring_nbytes);
+        munmap(client->c, c_nbytes_of(client));
     if (client->d)
         munmap((void *)client->d, ring_nbytes);
     if (client->arena)
@@ -314,7 +324,7 @@ static int map_queue(struct test_client *client)
 {
     size_t ring_nbytes = wharf_ring_segment_nbytes(client->n_entries);
 
-    client->c = map_fd(client->c_fd, ring_nbytes, PROT_READ | PROT_WRITE);
+    client->c = map_fd(client->c_fd, c_nbytes_of(client), PROT_READ | PROT_WRITE);
     client->d = map_fd(client->d_fd, ring_nbytes, PROT_READ);
     if (client->arena_fd >= 0)
         client->arena = map_fd(client->arena_fd, client->arena_nbytes, PROT_READ | PROT_WRITE);
@@ -324,6 +334,8 @@ static int map_queue(struct test_client *client)
         fcntl(client->c_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
         return -errno;
     wharf_ring_client_init(&client->ring, client->c, client->d, client->n_entries);
+    if (has_words(client))
+        wharf_ring_client_use_words(&client->ring);
     return 0;
 }
 

@@ -19,7 +19,7 @@
 struct test_client {
     int fd; /* the control socket */
     uint32_t last_id;
-    uint64_t optional_features; /* named in Hello; set them before it */
+    uint64_t optional_features; /* named in Hello; set them before it.  DONE_WORDS is agreed on */
     uint64_t generation;
     Wharf__Limits limits;
     uint32_t engines; /* bit i: enum wharf_engine i is available */
