@@ -182,8 +182,8 @@ static int register_memory(struct test_client *client, Wharf__MemoryKind kind, u
     return call_for_done(client, &request, &fd, fd >= 0);
 }
 
-void test_client_send_fds(struct test_client *client, const void *data, size_t nbytes, int fd,
-                          unsigned n_fds)
+int test_client_send_fds(struct test_client *client, const void *data, size_t nbytes, int fd,
+                         unsigned n_fds)
 {
     _Alignas(struct cmsghdr) static uint8_t control[CMSG_SPACE(253 * sizeof(int))];
     struct iovec iov = {(void *)data, nbytes};
@@ -200,7 +200,7 @@ void test_client_send_fds(struct test_client *client, const void *data, size_t n
     c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
     for (unsigned i = 0; i < n_fds; i++)
         memcpy(CMSG_DATA(c) + i * sizeof(int), &fd, sizeof(int));
-    sendmsg(client->fd, &header, MSG_NOSIGNAL);
+    return sendmsg(client->fd, &header, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 int test_client_register(struct test_client *client, uint32_t region, int fd, uint64_t nbytes,

@@ -60,9 +60,9 @@ struct test_client *test_client_start(const char *path, uint32_t n_entries, uint
 /* test_client_greeted, as soon as the daemon has room after earlier clients have ended. */
 struct test_client *test_client_greeted_in_time(const char *path);
 
-/* Sends any bytes with n_fds copies of a descriptor, 253 at most.  Ignores failures. */
-void test_client_send_fds(struct test_client *client, const void *data, size_t nbytes, int fd,
-                          unsigned n_fds);
+/* Sends any bytes with n_fds copies of a descriptor, 253 at most. */
+int test_client_send_fds(struct test_client *client, const void *data, size_t nbytes, int fd,
+                         unsigned n_fds);
 
 int test_client_register(struct test_client *client, uint32_t region, int fd, uint64_t nbytes,
                          bool read_only);

@@ -10,8 +10,8 @@
 
 struct test_client;
 
-/* Sends pings until the daemon has no room for a reply.  Behind them, one packet more has room.
- * Failures end the program. */
+/* Sends more pings than the daemon has room for replies, and leaves room behind them.  Failures end
+ * the program. */
 void test_unread_fill(struct test_client *client);
 
 /* A client that is kept by its own socket, which it has sent; two that have sent each other's; one

@@ -15,16 +15,17 @@
 /* The patience of tests' handles: a test's daemon may be as late. */
 #define TEST_PATIENCE_MS 100000
 
-/* Checks the condition every millisecond until it is true or the limit has passed.  Whether it is
+/* Checks the condition every millisecond until it is true or limit_ns have passed.  Whether it is
  * true. */
-#define TEST_WAIT(condition)                                                                       \
+#define TEST_WAIT_AT_MOST(limit_ns, condition)                                                     \
     ({                                                                                             \
         uint64_t wait_begun_ns_ = wharf_now_ns();                                                  \
         int wait_is_true_;                                                                         \
-        while (!(wait_is_true_ = !!(condition)) &&                                                 \
-               wharf_now_ns() - wait_begun_ns_ < TEST_WAIT_LIMIT_NS)                               \
+        while (!(wait_is_true_ = !!(condition)) && wharf_now_ns() - wait_begun_ns_ < (limit_ns))   \
             usleep(1000);                                                                          \
         wait_is_true_;                                                                             \
     })
+
+#define TEST_WAIT(condition) TEST_WAIT_AT_MOST(TEST_WAIT_LIMIT_NS, condition)
 
 #endif

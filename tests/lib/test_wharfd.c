@@ -252,6 +252,11 @@ int test_wharfd_says(const struct test_wharfd *daemon, const char *text)
     return test_wharfd_says_times(daemon, text, 1);
 }
 
+int test_wharfd_says_now(const struct test_wharfd *daemon, const char *text)
+{
+    return n_said(daemon, text) >= 1;
+}
+
 int test_wharfd_says_times(const struct test_wharfd *daemon, const char *text, unsigned n)
 {
     return TEST_WAIT(n_said(daemon, text) >= n);

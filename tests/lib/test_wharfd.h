@@ -75,7 +75,9 @@ double test_wharfd_metric(const struct test_wharfd *daemon, const char *name,
 
 /* Whether its log has this text, or soon has it. */
 int test_wharfd_says(const struct test_wharfd *daemon, const char *text);
-/* The same for a text that occurs n times. */
+/* Whether it has it already. */
+int test_wharfd_says_now(const struct test_wharfd *daemon, const char *text);
+/* Whether it has it n times, or soon has. */
 int test_wharfd_says_times(const struct test_wharfd *daemon, const char *text, unsigned n);
 
 /* The daemon's child of that name, which exists or will; and the one that filters clients'
