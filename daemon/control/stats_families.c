@@ -1,148 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * stats_families.c: the table of metrics, and how a page is filled from it.
- *
- * Each family is one row: name, help, type, and a function that adds its samples.  A new metric is
- * a new row.
- */
+/* stats_families.c: the table of metrics.  A new metric is a new row. */
 #include "daemon/control/stats_families.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/control/stats_page.h"
-#include "daemon/core/core.h"
-#include "daemon/core/engine_status.h"
 #include "daemon/core/limits.h"
-#include "daemon/core/stats.h"
 #include "daemon/core/totals.h"
-#include "daemon/gpu/gpus.h"
-#include "daemon/schedule/idle_work.h"
 
-/* ---- copies -------------------------------------------------------------------------------- */
-
-static void copy_gpus(const struct wharf_core *core, struct wharf_stats_daemon *daemon)
-{
-    daemon->n_gpus = core->fleet.n_gpus;
-    for (uint32_t i = 0; i < core->fleet.n_gpus; i++) {
-        const struct wharf_gpu_view *gpu = &core->fleet.gpus[i];
-        bool is_up = wharf_place_is_up(core, i);
-        daemon->gpus[i].name = gpu->name;
-        daemon->gpus[i].is_up = is_up;
-        daemon->gpus[i].n_warps = is_up ? gpu->n_warps : 0;
-        daemon->gpus[i].latency_ns = gpu->latency_ns;
-        daemon->gpus[i].n_in_flight = gpu->n_in_flight;
-        daemon->gpus[i].n_models = gpu->n_models;
-        daemon->gpus[i].n_chunks = gpu->n_chunks;
-        daemon->gpus[i].out_nbytes = gpu->out_nbytes;
-        daemon->gpus[i].busy_ns = gpu->busy_ns;
-        daemon->gpus[i].away_ns = gpu->away_ns;
-        daemon->gpus[i].n_given_up = gpu->n_given_up;
-        daemon->gpus[i].n_large_chunks = gpu->n_large_chunks;
-        daemon->gpus[i].n_ended = gpu->n_ended;
-        daemon->gpus[i].n_lost = gpu->n_lost;
-    }
-}
-
-void wharf_stats_copy_daemon(const struct wharf_core *core, struct wharf_stats_daemon *ret_daemon)
-{
-    ret_daemon->n_workers = core->workers.n_workers;
-    ret_daemon->n_busy = core->workers.n_short + core->workers.n_long;
-    ret_daemon->n_queued = wharf_place_n_queued(core);
-    ret_daemon->n_idle_running = core->idle_work.n_running;
-    ret_daemon->n_idle_allowed = wharf_idle_work_allowed(core);
-    ret_daemon->n_idle_pieces = core->idle_work.n_pieces;
-    ret_daemon->n_idle_throttled = core->idle_work.n_throttled;
-    ret_daemon->n_shared_chunks = core->workers.n_shared_chunks;
-    ret_daemon->n_shared_ranges = core->workers.n_shared_ranges;
-    ret_daemon->n_helped_ranges = core->workers.n_helped_ranges;
-    ret_daemon->n_parted_chunks = core->fleet.n_parted_chunks;
-    ret_daemon->n_parts = core->fleet.n_parts;
-    ret_daemon->n_parts_refused = core->fleet.n_parts_refused;
-    ret_daemon->pinned_nbytes = core->residency.pinned_nbytes;
-    ret_daemon->gpu_chunk_nbytes = core->config.gpu_chunk_nbytes;
-    ret_daemon->gpu_memory_nbytes = core->config.gpu_memory_nbytes;
-    ret_daemon->gpu_longest_ns = core->config.gpu_longest_ns;
-    for (unsigned i = 0; i < WHARF_N_TOTALS; i++)
-        ret_daemon->totals[i] = core->tenants.totals.of[i].total;
-    ret_daemon->started_s = core->started_s;
-    ret_daemon->configured_s = core->configured_s;
-    ret_daemon->has_bad_config = core->has_bad_config;
-    ret_daemon->n_gpus_expected = wharf_gpus_expected(core);
-    ret_daemon->n_gpus_up = wharf_gpus_up(core);
-    wharf_log_read_counts(&ret_daemon->log);
-    copy_gpus(core, ret_daemon);
-}
-
-void wharf_stats_copy_tenant(const struct wharf_tenant *tenant, struct wharf_stats_row *ret_row)
-{
-    memcpy(ret_row->name, tenant->name, sizeof(ret_row->name));
-    ret_row->used = tenant->used;
-    ret_row->quota = tenant->quota;
-    ret_row->pinned_nbytes = tenant->gpu_pins.pinned_nbytes;
-    ret_row->n_hung_filters = tenant->n_hung_filters;
-    ret_row->n_files = __atomic_load_n(&tenant->n_files, __ATOMIC_RELAXED);
-    ret_row->n_file_processes = __atomic_load_n(&tenant->n_file_processes, __ATOMIC_RELAXED);
-    ret_row->n_hung_files = __atomic_load_n(&tenant->n_hung_files, __ATOMIC_RELAXED);
-    ret_row->stats = tenant->stats;
-}
-
-void wharf_stats_add_tenant(const struct wharf_tenant *tenant, struct wharf_stats_row *all)
-{
-    wharf_use_add(&all->used, &tenant->used);
-    all->pinned_nbytes += tenant->gpu_pins.pinned_nbytes;
-    all->n_hung_filters += tenant->n_hung_filters;
-    all->n_files += __atomic_load_n(&tenant->n_files, __ATOMIC_RELAXED);
-    all->n_file_processes += __atomic_load_n(&tenant->n_file_processes, __ATOMIC_RELAXED);
-    all->n_hung_files += __atomic_load_n(&tenant->n_hung_files, __ATOMIC_RELAXED);
-    wharf_tenant_stats_add(&all->stats, &tenant->stats);
-}
-
-/* ---- groups -------------------------------------------------------------------------------- */
-
-/* Of a histogram: buckets, sum and count. */
-enum { MOST_OF_GROUP = WHARF_STATS_N_BUCKETS + 2 };
-
-/* What one group's samples are made of. */
-struct group {
-    const struct wharf_stats_source *source;
-    const struct wharf_stats_row *row;
-    const char *tenant; /* labels; NULL: none */
-    const char *gpu;
-    const char *engine;
-    const struct wharf_engine_stats *stats; /* of that engine */
-    const char *job_class;
-    const struct wharf_histogram *latency; /* of that class */
-    double value;
-};
-
-/* What a family is of: the daemon, each GPU, each tenant, each engine and each class of jobs of
- * each tenant; all tenants together, and each engine and class of these. */
-enum scope {
-    OF_DAEMON,
-    OF_GPU,
-    OF_TENANT,
-    OF_ENGINE,
-    OF_CLASS,
-    OF_ALL_TENANT,
-    OF_ALL_ENGINE,
-    OF_ALL_CLASS
-};
-
-struct family {
-    const char *name;
-    const char *help;
-    Wharf__MetricType type;
-    enum scope scope;
-    double (*value)(const struct wharf_stats_source *source, unsigned gpu,
-                    const struct wharf_stats_row *row, const struct wharf_engine_stats *engine);
-    void (*add)(struct wharf_stats_page *page, const struct group *group);
-};
+/* ---- samples of a group -------------------------------------------------------------------- */
 
 static void label_group(struct wharf_stats_page *page, Wharf__Sample *sample,
-                        const struct group *group)
+                        const struct wharf_stats_group *group)
 {
     if (group->tenant)
         wharf_stats_page_label(page, sample, "tenant", group->tenant);
@@ -154,14 +23,14 @@ static void label_group(struct wharf_stats_page *page, Wharf__Sample *sample,
         wharf_stats_page_label(page, sample, "class", group->job_class);
 }
 
-static void add_value(struct wharf_stats_page *page, const struct group *group)
+static void add_value(struct wharf_stats_page *page, const struct wharf_stats_group *group)
 {
     label_group(page, wharf_stats_page_add(page, "", group->value), group);
 }
 
 /* One of several samples that differ in one label. */
-static void add_labelled(struct wharf_stats_page *page, const struct group *group, double value,
-                         const char *label, const char *label_value)
+static void add_labelled(struct wharf_stats_page *page, const struct wharf_stats_group *group,
+                         double value, const char *label, const char *label_value)
 {
     Wharf__Sample *sample = wharf_stats_page_add(page, "", value);
 
@@ -170,21 +39,21 @@ static void add_labelled(struct wharf_stats_page *page, const struct group *grou
 }
 
 /* The same of counters; none if it is 0. */
-static void add_count(struct wharf_stats_page *page, const struct group *group, uint64_t count,
-                      const char *label, const char *label_value)
+static void add_count(struct wharf_stats_page *page, const struct wharf_stats_group *group,
+                      uint64_t count, const char *label, const char *label_value)
 {
     if (count)
         add_labelled(page, group, (double)count, label, label_value);
 }
 
-static void add_results(struct wharf_stats_page *page, const struct group *group)
+static void add_results(struct wharf_stats_page *page, const struct wharf_stats_group *group)
 {
     for (uint32_t i = 0; i < WHARF_STATS_N_RESULTS; i++)
         add_count(page, group, group->stats->n_jobs[i], "result", wharf_result_name(i));
 }
 
 /* Who has histograms has those that are 0 too: they can be seen to begin. */
-static void add_refused(struct wharf_stats_page *page, const struct group *group)
+static void add_refused(struct wharf_stats_page *page, const struct wharf_stats_group *group)
 {
     const uint64_t *n_refused = group->row->stats.n_refused;
 
@@ -202,7 +71,7 @@ static bool shows_limit(const struct wharf_stats_row *row, enum wharf_limit limi
     return row->has_histograms || wharf_limit_used(limit, &row->used) >= allowed - allowed / 2;
 }
 
-static void add_limits(struct wharf_stats_page *page, const struct group *group)
+static void add_limits(struct wharf_stats_page *page, const struct wharf_stats_group *group)
 {
     for (enum wharf_limit i = 0; i < WHARF_N_SHARED_LIMITS; i++)
         if (shows_limit(group->row, i))
@@ -210,7 +79,7 @@ static void add_limits(struct wharf_stats_page *page, const struct group *group)
                          wharf_limit_label(i));
 }
 
-static void add_limits_used(struct wharf_stats_page *page, const struct group *group)
+static void add_limits_used(struct wharf_stats_page *page, const struct wharf_stats_group *group)
 {
     for (enum wharf_limit i = 0; i < WHARF_N_SHARED_LIMITS; i++)
         if (shows_limit(group->row, i))
@@ -218,21 +87,21 @@ static void add_limits_used(struct wharf_stats_page *page, const struct group *g
                          wharf_limit_label(i));
 }
 
-static void add_totals(struct wharf_stats_page *page, const struct group *group)
+static void add_totals(struct wharf_stats_page *page, const struct wharf_stats_group *group)
 {
     for (unsigned i = 0; i < WHARF_N_TOTALS; i++)
         add_labelled(page, group, (double)group->source->daemon.totals[i], "limit",
                      wharf_limit_setting(WHARF_LIMIT_TOTAL + i));
 }
 
-static void add_totals_used(struct wharf_stats_page *page, const struct group *group)
+static void add_totals_used(struct wharf_stats_page *page, const struct wharf_stats_group *group)
 {
     for (unsigned i = 0; i < WHARF_N_TOTALS; i++)
         add_labelled(page, group, (double)wharf_total_used(i, &group->row->used), "limit",
                      wharf_limit_setting(WHARF_LIMIT_TOTAL + i));
 }
 
-static void add_placements(struct wharf_stats_page *page, const struct group *group)
+static void add_placements(struct wharf_stats_page *page, const struct wharf_stats_group *group)
 {
     static const char *const names[] = {
         [WHARF_PLACED_CPU_ASKED] = "cpu_asked",   [WHARF_PLACED_GPU_ASKED] = "gpu_asked",
@@ -248,7 +117,7 @@ static void add_placements(struct wharf_stats_page *page, const struct group *gr
         add_count(page, group, group->row->stats.n_placed[i], "reason", names[i]);
 }
 
-static void add_on_gpus(struct wharf_stats_page *page, const struct group *group)
+static void add_on_gpus(struct wharf_stats_page *page, const struct wharf_stats_group *group)
 {
     for (uint32_t i = 0; i < group->source->daemon.n_gpus; i++)
         add_count(page, group, group->row->stats.n_on_gpus[i], "gpu",
@@ -256,7 +125,7 @@ static void add_on_gpus(struct wharf_stats_page *page, const struct group *group
 }
 
 /* Bounds as Prometheus writes them: seconds. */
-static void add_histogram(struct wharf_stats_page *page, const struct group *group,
+static void add_histogram(struct wharf_stats_page *page, const struct wharf_stats_group *group,
                           const struct wharf_histogram *histogram)
 {
     uint64_t count = 0;
@@ -276,22 +145,22 @@ static void add_histogram(struct wharf_stats_page *page, const struct group *gro
     label_group(page, wharf_stats_page_add(page, "_count", (double)count), group);
 }
 
-static void add_queue(struct wharf_stats_page *page, const struct group *group)
+static void add_queue(struct wharf_stats_page *page, const struct wharf_stats_group *group)
 {
     add_histogram(page, group, &group->stats->queue);
 }
 
-static void add_run(struct wharf_stats_page *page, const struct group *group)
+static void add_run(struct wharf_stats_page *page, const struct wharf_stats_group *group)
 {
     add_histogram(page, group, &group->stats->run);
 }
 
-static void add_latency(struct wharf_stats_page *page, const struct group *group)
+static void add_latency(struct wharf_stats_page *page, const struct wharf_stats_group *group)
 {
     add_histogram(page, group, group->latency);
 }
 
-static void add_suppressed(struct wharf_stats_page *page, const struct group *group)
+static void add_suppressed(struct wharf_stats_page *page, const struct wharf_stats_group *group)
 {
     const struct wharf_log_counts *log = &group->source->daemon.log;
 
@@ -313,7 +182,7 @@ static void add_suppressed(struct wharf_stats_page *page, const struct group *gr
 #define COMPILER "gcc " __VERSION__
 #endif
 
-static void add_build_info(struct wharf_stats_page *page, const struct group *group)
+static void add_build_info(struct wharf_stats_page *page, const struct wharf_stats_group *group)
 {
     Wharf__Sample *sample = wharf_stats_page_add(page, "", 1);
 
@@ -323,7 +192,7 @@ static void add_build_info(struct wharf_stats_page *page, const struct group *gr
     wharf_stats_page_label(page, sample, "machine", MACHINE);
 }
 
-static void add_info(struct wharf_stats_page *page, const struct group *group)
+static void add_info(struct wharf_stats_page *page, const struct wharf_stats_group *group)
 {
     Wharf__Sample *sample = wharf_stats_page_add(page, "", 1);
 
@@ -525,237 +394,30 @@ ALL_FAMILIES(VALUE_OF, NO_VALUE)
 TENANT_FAMILIES(VALUE_OF, NO_VALUE)
 
 #define OWN_VALUE(name, type, scope, help, expression)                                             \
-    {#name, help, type, scope, value_of_##name, add_value},
-#define OWN_GROUP(name, type, scope, help, add) {#name, help, type, scope, NULL, add},
+    {#name, help, type, WHARF_STATS_##scope, value_of_##name, add_value},
+#define OWN_GROUP(name, type, scope, help, add) {#name, help, type, WHARF_STATS_##scope, NULL, add},
 #define EACH_VALUE(name, type, scope, help, expression)                                            \
-    {"wharf_" #name, help, type, OF_##scope, value_of_##name, add_value},
+    {"wharf_" #name, help, type, WHARF_STATS_OF_##scope, value_of_##name, add_value},
 #define EACH_GROUP(name, type, scope, help, add)                                                   \
-    {"wharf_" #name, help, type, OF_##scope, NULL, add},
+    {"wharf_" #name, help, type, WHARF_STATS_OF_##scope, NULL, add},
 #define SUM_VALUE(name, type, scope, help, expression)                                             \
-    {"wharf_all_" #name, "Of all tenants together: " help, type, OF_ALL_##scope, value_of_##name,  \
+    {"wharf_all_" #name,                                                                           \
+     "Of all tenants together: " help,                                                             \
+     type,                                                                                         \
+     WHARF_STATS_OF_ALL_##scope,                                                                   \
+     value_of_##name,                                                                              \
      add_value},
 #define SUM_GROUP(name, type, scope, help, add)                                                    \
-    {"wharf_all_" #name, "Of all tenants together: " help, type, OF_ALL_##scope, NULL, add},
+    {"wharf_all_" #name,                                                                           \
+     "Of all tenants together: " help,                                                             \
+     type,                                                                                         \
+     WHARF_STATS_OF_ALL_##scope,                                                                   \
+     NULL,                                                                                         \
+     add},
 
-static const struct family families[] = {OWN_FAMILIES(OWN_VALUE, OWN_GROUP) ALL_FAMILIES(
-    OWN_VALUE, OWN_GROUP) TENANT_FAMILIES(SUM_VALUE, SUM_GROUP) EACH_FAMILIES(OWN_VALUE, OWN_GROUP)
-                                             TENANT_FAMILIES(EACH_VALUE, EACH_GROUP)};
-enum { N_FAMILIES = sizeof(families) / sizeof(families[0]) };
-
-/* ---- going through it ---------------------------------------------------------------------- */
-
-static bool has_samples(const struct wharf_engine_stats *stats)
-{
-    for (unsigned i = 0; i < WHARF_STATS_N_RESULTS; i++)
-        if (stats->n_jobs[i])
-            return true;
-    return false;
-}
-
-static void next_family(struct wharf_stats_cursor *cursor)
-{
-    cursor->family++;
-    cursor->at = 0;
-    cursor->part = 0;
-}
-
-static bool is_of_engine(const struct family *family)
-{
-    return family->scope == OF_ENGINE || family->scope == OF_ALL_ENGINE;
-}
-
-static bool is_of_class(const struct family *family)
-{
-    return family->scope == OF_CLASS || family->scope == OF_ALL_CLASS;
-}
-
-/* Engines or classes of one row, or one. */
-static unsigned n_parts_of(const struct family *family)
-{
-    return is_of_engine(family)  ? WHARF_STATS_N_ENGINES
-           : is_of_class(family) ? WHARF_STATS_N_CLASSES
-                                 : 1;
-}
-
-bool wharf_stats_cursor_is_good(const struct wharf_stats_cursor *cursor)
-{
-    return cursor->family < N_FAMILIES && cursor->part < n_parts_of(&families[cursor->family]);
-}
-
-static void next_group(const struct family *family, struct wharf_stats_cursor *cursor)
-{
-    cursor->part++;
-    if (cursor->part < n_parts_of(family))
-        return;
-    cursor->part = 0;
-    cursor->at++;
-}
-
-static bool is_of_all(const struct family *family)
-{
-    return family->scope == OF_ALL_TENANT || family->scope == OF_ALL_ENGINE ||
-           family->scope == OF_ALL_CLASS;
-}
-
-/* How many rows, or GPUs, the family has. */
-static size_t n_rows_of(const struct wharf_stats_source *source, const struct family *family)
-{
-    if (family->scope == OF_GPU)
-        return source->daemon.n_gpus;
-    if (is_of_all(family))
-        return source->all ? 1 : 0;
-    return family->scope == OF_DAEMON ? 1 : source->n_rows;
-}
-
-/* Of what no engine ran there are no times. */
-static bool is_missing(const struct family *family, const struct group *group, unsigned part)
-{
-    if (family->type == HISTOGRAM && !group->row->has_histograms)
-        return true;
-    if (is_of_class(family))
-        return !is_of_all(family) && group->latency->sum_ns == 0;
-    if (!is_of_engine(family))
-        return false;
-    return !has_samples(group->stats) || (family->type == HISTOGRAM && part == WHARF_ENGINE_AUTO);
-}
-
-static const char *const class_names[WHARF_STATS_N_CLASSES] = {
-    [WHARF_CLASS_INTERACTIVE - 1] = "interactive",
-    [WHARF_CLASS_NORMAL - 1] = "normal",
-    [WHARF_CLASS_BACKGROUND - 1] = "background",
-};
-
-/* The group at the cursor, whose family has that row; false if it has no samples. */
-static bool take_group(const struct wharf_stats_source *source,
-                       const struct wharf_stats_cursor *cursor, struct group *group)
-{
-    const struct family *family = &families[cursor->family];
-    unsigned part = cursor->part, gpu = 0;
-
-    *group = (struct group){.source = source};
-    if (family->scope == OF_GPU) {
-        gpu = (unsigned)cursor->at;
-        group->gpu = source->daemon.gpus[gpu].name;
-    } else if (is_of_all(family)) {
-        group->row = source->all;
-    } else if (family->scope != OF_DAEMON) {
-        group->row = &source->rows[cursor->at];
-        group->tenant = group->row->name;
-    }
-    if (is_of_engine(family)) {
-        group->stats = &group->row->stats.engines[part];
-        group->engine = part == WHARF_ENGINE_AUTO ? "none" : wharf_engine_name(part);
-    } else if (is_of_class(family)) {
-        group->latency = &group->row->stats.latency[part];
-        group->job_class = class_names[part];
-    }
-    if (is_missing(family, group, part))
-        return false;
-    if (family->value)
-        group->value = family->value(source, gpu, group->row, group->stats);
-    return true;
-}
-
-/* Adds the group; returns whether it fits. */
-static bool add_group(struct wharf_stats_page *page, const struct family *family,
-                      const struct group *group)
-{
-    struct wharf_stats_mark mark = wharf_stats_page_mark(page);
-
-    if (!wharf_stats_page_begin(page, family->name, family->help, family->type, MOST_OF_GROUP))
-        return false;
-    family->add(page, group);
-    if (wharf_stats_page_fits(page))
-        return true;
-    wharf_stats_page_return(page, &mark);
-    return false;
-}
-
-bool wharf_stats_fill(struct wharf_stats_page *page, const struct wharf_stats_source *source,
-                      struct wharf_stats_cursor *cursor)
-{
-    struct group group;
-
-    while (cursor->family < N_FAMILIES) {
-        const struct family *family = &families[cursor->family];
-        if (cursor->at >= n_rows_of(source, family)) {
-            next_family(cursor);
-            continue;
-        }
-        if (take_group(source, cursor, &group) && !add_group(page, family, &group))
-            return true;
-        next_group(family, cursor);
-    }
-    return false;
-}
-
-/* ---- how long it is as text ---------------------------------------------------------------- */
-
-/* NAME{LABEL="VALUE",...} VALUE, where all that has to be escaped is. */
-static size_t sample_text_nbytes(const struct family *family, const Wharf__Sample *sample)
-{
-    char value[32];
-    size_t nbytes = strlen(family->name) + strlen(sample->suffix) + 4;
-
-    for (size_t i = 0; i < sample->n_labels; i++) {
-        nbytes += strlen(sample->labels[i]->name) + 4;
-        for (const char *at = sample->labels[i]->value; *at; at++)
-            nbytes += *at == '"' || *at == '\\' || *at == '\n' ? 2 : *at & 0x80 ? 3 : 1;
-    }
-    if (sample->value == (double)(int64_t)sample->value)
-        return nbytes + (size_t)snprintf(value, sizeof(value), "%lld", (long long)sample->value);
-    return nbytes + 24;
-}
-
-static size_t family_text_nbytes(const struct wharf_stats_source *source, unsigned number,
-                                 struct wharf_stats_page *page)
-{
-    const struct family *family = &families[number];
-    struct wharf_stats_cursor cursor = {.family = number};
-    struct group group;
-    size_t nbytes = 0;
-
-    while (cursor.at < n_rows_of(source, family)) {
-        wharf_stats_page_init(page, 0);
-        if (take_group(source, &cursor, &group))
-            add_group(page, family, &group);
-        for (size_t i = 0; i < page->n_samples; i++)
-            nbytes += sample_text_nbytes(family, &page->samples[i]);
-        next_group(family, &cursor);
-    }
-    return nbytes;
-}
-
-static bool is_of_tenant(const struct family *family)
-{
-    return family->scope == OF_TENANT || family->scope == OF_ENGINE || family->scope == OF_CLASS;
-}
-
-size_t wharf_stats_row_text_nbytes(const struct wharf_stats_source *source,
-                                   struct wharf_stats_row *row, struct wharf_stats_page *page)
-{
-    struct wharf_stats_source one = {.rows = row, .n_rows = 1};
-    size_t nbytes = 0;
-
-    one.daemon.n_gpus = source->daemon.n_gpus;
-    for (uint32_t i = 0; i < source->daemon.n_gpus; i++)
-        one.daemon.gpus[i].name = source->daemon.gpus[i].name;
-    for (unsigned i = 0; i < N_FAMILIES; i++)
-        if (is_of_tenant(&families[i]))
-            nbytes += family_text_nbytes(&one, i, page);
-    return nbytes;
-}
-
-/* # HELP NAME TEXT, # TYPE NAME histogram */
-size_t wharf_stats_other_text_nbytes(const struct wharf_stats_source *source,
-                                     struct wharf_stats_page *page)
-{
-    size_t nbytes = 0;
-
-    for (unsigned i = 0; i < N_FAMILIES; i++) {
-        nbytes += 2 * strlen(families[i].name) + strlen(families[i].help) + 28;
-        if (!is_of_tenant(&families[i]))
-            nbytes += family_text_nbytes(source, i, page);
-    }
-    return nbytes;
-}
+const struct wharf_stats_family wharf_stats_families[] = {
+    OWN_FAMILIES(OWN_VALUE, OWN_GROUP) ALL_FAMILIES(OWN_VALUE, OWN_GROUP)
+        TENANT_FAMILIES(SUM_VALUE, SUM_GROUP) EACH_FAMILIES(OWN_VALUE, OWN_GROUP)
+            TENANT_FAMILIES(EACH_VALUE, EACH_GROUP)};
+const unsigned wharf_stats_n_families =
+    sizeof(wharf_stats_families) / sizeof(wharf_stats_families[0]);

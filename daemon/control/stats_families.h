@@ -1,103 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stats_families.h: the daemon's metric families, and pages of their samples.
+ * stats_families.h: the table of the daemon's metric families.
  *
- * Samples are made from copies of the counters, so no lock is held meanwhile.
- *
- * Samples are ordered by family, then by tenant or GPU, then by engine or class.  Samples that
- * belong together (a histogram, the counters for all results) form a group.  A page starts at a
- * cursor, a position in that order, and holds as many groups as fit.
+ * Each family is one row: name, help, type, and a function that adds its samples.
  */
 #ifndef WHARF_DAEMON_CONTROL_STATS_FAMILIES_H
 #define WHARF_DAEMON_CONTROL_STATS_FAMILIES_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "daemon/base/log.h"
-#include "daemon/base/process_stats.h"
+#include "daemon/control/stats_copy.h"
 #include "daemon/control/stats_page.h"
 #include "daemon/core/stats.h"
-#include "daemon/core/tenant.h"
 
-struct wharf_core;
-
-/* A copy of the counters of the daemon as a whole and of its GPUs. */
-struct wharf_stats_daemon {
-    const char *io;
-    double uptime_s;
-    uint64_t n_workers, n_busy, n_queued;
-    uint64_t n_idle_running, n_idle_allowed, n_idle_pieces, n_idle_throttled;
-    uint64_t n_shared_chunks, n_shared_ranges, n_helped_ranges;
-    uint64_t n_parted_chunks, n_parts, n_parts_refused;
-    uint64_t pinned_nbytes;
-    uint64_t gpu_chunk_nbytes, gpu_memory_nbytes, gpu_longest_ns; /* settings */
-    uint64_t totals[WHARF_N_TOTALS];
-    double started_s, configured_s; /* Unix time */
-    bool has_bad_config;
-    uint64_t n_gpus_expected, n_gpus_up;
-    struct wharf_log_counts log;
-    struct wharf_process_stats process; /* only for observers */
-    uint32_t n_gpus;
-    struct {
-        const char *name; /* lives as long as the daemon */
-        bool is_up;
-        uint64_t n_warps, latency_ns, n_in_flight, n_models, n_chunks, out_nbytes, busy_ns, away_ns;
-        uint64_t n_given_up, n_large_chunks, n_ended, n_lost;
-    } gpus[WHARF_MAX_GPUS];
+/* What one group's samples are made of. */
+struct wharf_stats_group {
+    const struct wharf_stats_source *source;
+    const struct wharf_stats_row *row;
+    const char *tenant; /* labels; NULL: none */
+    const char *gpu;
+    const char *engine;
+    const struct wharf_engine_stats *stats; /* of that engine */
+    const char *job_class;
+    const struct wharf_histogram *latency; /* of that class */
+    double value;
 };
 
-/* A copy of the use and counters of a tenant, or of all tenants together. */
-struct wharf_stats_row {
-    char name[WHARF_CONFIG_NAME_NBYTES];
-    bool has_histograms;
-    struct wharf_use used;
-    struct wharf_quota quota; /* of a single tenant only */
-    uint64_t pinned_nbytes;
-    uint64_t n_hung_filters;
-    uint64_t n_files, n_file_processes, n_hung_files;
-    struct wharf_tenant_stats stats;
+/* What a family is of: the daemon, each GPU, each tenant, each engine and each class of jobs of
+ * each tenant; all tenants together, and each engine and class of these. */
+enum wharf_stats_scope {
+    WHARF_STATS_OF_DAEMON,
+    WHARF_STATS_OF_GPU,
+    WHARF_STATS_OF_TENANT,
+    WHARF_STATS_OF_ENGINE,
+    WHARF_STATS_OF_CLASS,
+    WHARF_STATS_OF_ALL_TENANT,
+    WHARF_STATS_OF_ALL_ENGINE,
+    WHARF_STATS_OF_ALL_CLASS
 };
 
-struct wharf_stats_source {
-    struct wharf_stats_daemon daemon;
-    struct wharf_stats_row *rows;
-    size_t n_rows;
-    /* All tenants together, including those without a row and dropped ones; NULL: the reader may
-     * not see them. */
-    const struct wharf_stats_row *all;
-    uint64_t n_tenants;      /* that the daemon knows now, */
-    uint64_t n_tenants_seen; /* and ever */
+struct wharf_stats_family {
+    const char *name;
+    const char *help;
+    Wharf__MetricType type;
+    enum wharf_stats_scope scope;
+    double (*value)(const struct wharf_stats_source *source, unsigned gpu,
+                    const struct wharf_stats_row *row, const struct wharf_engine_stats *engine);
+    void (*add)(struct wharf_stats_page *page, const struct wharf_stats_group *group);
 };
 
-/* Copies, under the core lock, in constant time for each GPU. */
-void wharf_stats_copy_daemon(const struct wharf_core *core, struct wharf_stats_daemon *ret_daemon);
-void wharf_stats_copy_tenant(const struct wharf_tenant *tenant, struct wharf_stats_row *ret_row);
-
-/* Adds a tenant's values to the row of all tenants.  Under the core lock. */
-void wharf_stats_add_tenant(const struct wharf_tenant *tenant, struct wharf_stats_row *all);
-
-struct wharf_stats_cursor {
-    unsigned family;
-    uint64_t at;   /* number of a row or a GPU; 0 for the daemon as a whole */
-    unsigned part; /* an engine, or a class of jobs */
-};
-
-bool wharf_stats_cursor_is_good(const struct wharf_stats_cursor *cursor);
-
-/* Fills a page from the cursor on, and moves it to the first group that did not fit.  Returns
- * false if there are no more. */
-bool wharf_stats_fill(struct wharf_stats_page *page, const struct wharf_stats_source *source,
-                      struct wharf_stats_cursor *cursor);
-
-/*
- * Upper bounds of the size of samples in Prometheus' text format: of one row's samples; of all
- * samples without a row, with the lines that describe each family.  The page is scratch space.
- */
-size_t wharf_stats_row_text_nbytes(const struct wharf_stats_source *source,
-                                   struct wharf_stats_row *row, struct wharf_stats_page *page);
-size_t wharf_stats_other_text_nbytes(const struct wharf_stats_source *source,
-                                     struct wharf_stats_page *page);
+extern const struct wharf_stats_family wharf_stats_families[];
+extern const unsigned wharf_stats_n_families;
 
 #endif

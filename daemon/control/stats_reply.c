@@ -11,7 +11,7 @@
 #include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/replies.h"
-#include "daemon/control/stats_families.h"
+#include "daemon/control/stats_fill.h"
 #include "daemon/control/stats_maker.h"
 #include "daemon/control/stats_page.h"
 #include "daemon/dispatch/core_lock.h"

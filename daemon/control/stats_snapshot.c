@@ -15,7 +15,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/base/process_stats.h"
-#include "daemon/control/stats_families.h"
+#include "daemon/control/stats_fill.h"
 #include "daemon/control/stats_page.h"
 #include "daemon/control/stats_text.h"
 #include "daemon/core/core.h"
