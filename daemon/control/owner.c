@@ -23,19 +23,16 @@
 #include "daemon/base/log.h"
 #include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
-#include "daemon/base/uid_ranges.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/connection_accept.h"
 #include "daemon/control/member_cache.h"
 #include "daemon/control/owner_cache.h"
+#include "daemon/control/owner_known.h"
 #include "daemon/core/tenant.h"
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/disposable/disposable.h"
 #include "daemon/disposable/owner_lookup.h"
 #include "daemon/disposable/owner_process.h"
-
-/* How long a failed look-up is remembered. */
-#define UNKNOWN_NS (10 * (uint64_t)WHARF_NS_PER_S)
 
 /* The most killed processes that have not ended; beyond that no more are started. */
 #define MOST_KILLED 8
@@ -66,24 +63,20 @@ struct asker {
     struct wharf_timer timer;
 };
 
-/* A client's socket; `at` is the owner found so far, after n_steps steps from its own uid. */
+/* A client's socket. */
 struct arrival {
     struct wharf_list link;
     int fd;
     uid_t uid;
     pid_t pid;
-    uid_t at;
-    unsigned n_steps;
-    char tenant[WHARF_CONFIG_NAME_NBYTES]; /* when it is known */
+    struct wharf_owner_walk walk; /* from that uid */
 };
 
 struct wharf_owners {
     struct wharf_server *server;
-    struct wharf_owner_cache cache;
-    struct wharf_member_cache members;
+    struct wharf_owner_known known;
     uid_t *old; /* tenants at the last reload, whose groups are looked up when no client waits */
     size_t n_old;
-    struct wharf_uid_ranges blocks;
     struct asker askers[MOST_ASKED];
     struct wharf_list questions; /* as they came */
     struct wharf_owner_killed killed;
@@ -93,71 +86,12 @@ struct wharf_owners {
 
 static void ask_next(struct wharf_owners *owners);
 
-/* ---- what is known ------------------------------------------------------------------------- */
-
-/* Whether a uid needs no look-up: it is an owner by the rules, or in a block. */
-static bool is_settled(const struct wharf_owners *owners, uid_t uid, char name[])
-{
-    /* Linux's default, on which many programs rely. */
-    static const uid_t overflow = 65534;
-    const struct wharf_config *config = &owners->server->config;
-    const struct wharf_uid_range *range = wharf_uid_ranges_find(&owners->blocks, uid);
-
-    snprintf(name, WHARF_CONFIG_NAME_NBYTES, "uid:%u", (unsigned)uid);
-    if (uid == 0 || uid == overflow || wharf_config_tenant(config, name))
-        return true;
-    if (!range)
-        return false;
-    uint64_t n_before = (uid - range->first) / config->owners.block_n_uids;
-    snprintf(name, WHARF_CONFIG_NAME_NBYTES, "block:%u",
-             (unsigned)(range->first + n_before * config->owners.block_n_uids));
-    return true;
-}
-
-/* The range that a uid is in, if it is known and not too old. */
-static const struct wharf_owner_range *find_fresh(struct wharf_owners *owners, uid_t uid)
-{
-    const struct wharf_owner_range *range = wharf_owner_cache_find(&owners->cache, uid);
-
-    return range && wharf_now_ns() < range->until_ns ? range : NULL;
-}
-
-/* Follows owners from a socket's uid as far as the cache, or `answer` if not NULL, reaches. Returns
- * whether the tenant is known, with its name. */
-static bool resolve(struct wharf_owners *owners, struct arrival *arrival,
-                    const struct wharf_owner_range *answer, char name[])
-{
-    while (!is_settled(owners, arrival->at, name)) {
-        const struct wharf_owner_range *range = answer ? answer : find_fresh(owners, arrival->at);
-        if (!range)
-            return false;
-        if (!range->is_unknown && range->owner == arrival->at)
-            return true;
-        if (range->is_unknown || ++arrival->n_steps == WHARF_OWNERS_MOST_STEPS) {
-            strcpy(name, WHARF_OWNERS_UNKNOWN);
-            return true;
-        }
-        arrival->at = range->owner;
-        answer = NULL;
-    }
-    return true;
-}
-
-/* The same when no question can be asked: uses outdated answers too. */
-static void resolve_by_old(struct wharf_owners *owners, struct arrival *arrival)
-{
-    const struct wharf_owner_range *range = wharf_owner_cache_find(&owners->cache, arrival->at);
-
-    if (!range || !resolve(owners, arrival, range, arrival->tenant))
-        strcpy(arrival->tenant, WHARF_OWNERS_UNKNOWN);
-}
-
 /* ---- sockets ------------------------------------------------------------------------------- */
 
 static void let_in(struct wharf_owners *owners, const struct arrival *arrival, const char *group)
 {
-    wharf_connection_new(owners->server, arrival->fd, arrival->uid, arrival->pid, arrival->tenant,
-                         group);
+    wharf_connection_new(owners->server, arrival->fd, arrival->uid, arrival->pid,
+                         arrival->walk.tenant, group);
 }
 
 static struct question *find_question(struct wharf_owners *owners, enum wharf_owner_kind kind,
@@ -209,11 +143,11 @@ static bool may_wait(const struct wharf_owners *owners, const struct question *q
 static bool wait_for_answer(struct wharf_owners *owners, enum wharf_owner_kind kind,
                             const struct arrival *arrival)
 {
-    struct question *question = find_question(owners, kind, arrival->at);
+    struct question *question = find_question(owners, kind, arrival->walk.at);
 
     if (!may_wait(owners, question))
         return false;
-    question = question ? question : question_new(owners, kind, arrival->at);
+    question = question ? question : question_new(owners, kind, arrival->walk.at);
     struct arrival *kept = question ? malloc(sizeof(*kept)) : NULL;
     if (!kept)
         return false;
@@ -233,9 +167,9 @@ static bool is_user(const char *tenant)
 static void go_on_as(struct wharf_owners *owners, struct arrival *arrival)
 {
     const struct wharf_member *member =
-        wharf_member_cache_find(&owners->members, arrival->at, wharf_now_ns());
+        wharf_member_cache_find(&owners->known.members, arrival->walk.at, wharf_now_ns());
 
-    if (owners->server->config.n_groups == 0 || !is_user(arrival->tenant))
+    if (owners->server->config.n_groups == 0 || !is_user(arrival->walk.tenant))
         let_in(owners, arrival, NULL);
     else if (member)
         let_in(owners, arrival, member->is_known ? member->group : NULL);
@@ -247,10 +181,10 @@ static void go_on_as(struct wharf_owners *owners, struct arrival *arrival)
 static void go_on(struct wharf_owners *owners, struct arrival *arrival,
                   const struct wharf_owner_range *answer)
 {
-    if (resolve(owners, arrival, answer, arrival->tenant)) {
+    if (wharf_owner_known_resolve(&owners->known, &arrival->walk, answer)) {
         go_on_as(owners, arrival);
     } else if (owners->server->is_draining || !wait_for_answer(owners, WHARF_OWNER_OF, arrival)) {
-        resolve_by_old(owners, arrival);
+        wharf_owner_known_resolve_by_old(&owners->known, &arrival->walk);
         let_in(owners, arrival, NULL);
     }
 }
@@ -263,7 +197,7 @@ static void settle(struct wharf_owners *owners, struct question *question, const
     struct wharf_owner_range answer;
 
     if (question->kind == WHARF_OWNER_OF)
-        answer = *wharf_owner_cache_find(&owners->cache, question->uid);
+        answer = *wharf_owner_cache_find(&owners->known.cache, question->uid);
     WHARF_LIST_FOR(link, &question->arrivals)
     {
         struct arrival *arrival = WHARF_LIST_ENTRY(link, struct arrival, link);
@@ -280,68 +214,14 @@ static void settle(struct wharf_owners *owners, struct question *question, const
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-/* Remembers a failed look-up; the last known owner stays valid. */
-static void remember_unknown(struct wharf_owners *owners, uid_t uid)
-{
-    struct wharf_owner_range *known = wharf_owner_cache_find(&owners->cache, uid);
-    struct wharf_owner_range unknown = {.first = uid, .last = uid, .is_unknown = true};
-
-    unknown.until_ns = wharf_now_ns() + UNKNOWN_NS;
-    if (known)
-        known->until_ns = unknown.until_ns;
-    else
-        wharf_owner_cache_add(&owners->cache, &unknown);
-}
-
-static void remember(struct wharf_owners *owners, uid_t uid,
-                     const struct wharf_owner_answer *answer)
-{
-    if (answer->error || answer->first > uid || answer->last < uid) {
-        remember_unknown(owners, uid);
-        return;
-    }
-    wharf_owner_cache_add(
-        &owners->cache, &(struct wharf_owner_range){
-                            .first = answer->first,
-                            .last = answer->last,
-                            .owner = answer->owner,
-                            .until_ns = wharf_now_ns() + owners->server->config.owners.remember_ns,
-                        });
-}
-
-/* Remembers a user's group, and gives the tenant its limits.  Returns its name; NULL: the look-up
- * failed. */
-static const char *remember_group(struct wharf_owners *owners, uid_t uid,
-                                  const struct wharf_owner_answer *answer)
-{
-    struct wharf_server *server = owners->server;
-    struct wharf_member member = {.uid = uid, .is_known = !answer->error};
-    char name[WHARF_CONFIG_NAME_NBYTES];
-    const char *group = "";
-
-    /* The process has the present configuration's groups, since a reload ends it. */
-    if (answer->owner < server->config.n_groups)
-        group = server->config.groups[answer->owner].name;
-    snprintf(member.group, sizeof(member.group), "%s", group);
-    member.until_ns =
-        wharf_now_ns() + (member.is_known ? server->config.owners.remember_ns : UNKNOWN_NS);
-    wharf_member_cache_add(&owners->members, &member);
-    if (!member.is_known)
-        return NULL;
-    snprintf(name, sizeof(name), "uid:%u", (unsigned)uid);
-    wharf_core_enter(&server->core);
-    wharf_tenants_set_group(&server->core.tenants, name, group, &server->config);
-    wharf_core_leave(&server->core);
-    return group;
-}
-
 static void give_up(struct wharf_owners *owners, struct question *question)
 {
     wharf_list_remove(&question->link);
     if (question->kind == WHARF_OWNER_OF)
-        remember_unknown(owners, question->uid);
+        wharf_owner_known_add_failure(&owners->known, question->uid);
     else
-        remember_group(owners, question->uid, &(struct wharf_owner_answer){.error = -ETIMEDOUT});
+        wharf_owner_known_add_group(&owners->known, question->uid,
+                                    &(struct wharf_owner_answer){.error = -ETIMEDOUT});
     settle(owners, question, NULL);
 }
 
@@ -437,9 +317,9 @@ static void take_answer(struct asker *asker, const struct wharf_owner_answer *an
     /* No other question waits. */
     owners->is_hung &= !wharf_list_is_empty(&owners->questions);
     if (question->kind == WHARF_OWNER_OF)
-        remember(owners, question->uid, answer);
+        wharf_owner_known_add(&owners->known, question->uid, answer);
     else
-        group = remember_group(owners, question->uid, answer);
+        group = wharf_owner_known_add_group(&owners->known, question->uid, answer);
     settle(owners, question, group);
 }
 
@@ -562,7 +442,7 @@ static void ask_next(struct wharf_owners *owners)
 
 void wharf_owners_admit(struct wharf_owners *owners, int fd, uid_t uid, pid_t pid)
 {
-    struct arrival arrival = {.fd = fd, .uid = uid, .pid = pid, .at = uid};
+    struct arrival arrival = {.fd = fd, .uid = uid, .pid = pid, .walk = {.at = uid}};
 
     go_on(owners, &arrival, NULL);
     ask_next(owners);
@@ -574,12 +454,6 @@ bool wharf_owners_are_busy(const struct wharf_owners *owners)
 }
 
 /* ---- beginning and end --------------------------------------------------------------------- */
-
-static void take_config(struct wharf_owners *owners)
-{
-    /* The configuration was checked when it was read. */
-    wharf_uid_ranges_parse(owners->server->config.owners.blocks, &owners->blocks);
-}
 
 /* Queues look-ups of the groups of all tenants that are users.  Out of memory, they keep their
  * group until they connect again. */
@@ -613,9 +487,7 @@ static void list_tenants(struct wharf_owners *owners)
  * arrive. */
 void wharf_owners_reload(struct wharf_owners *owners)
 {
-    take_config(owners);
-    wharf_owner_cache_expire(&owners->cache);
-    wharf_member_cache_clear(&owners->members);
+    wharf_owner_known_reload(&owners->known);
     list_tenants(owners);
     for (unsigned i = 0; i < MOST_ASKED; i++)
         stop_process(&owners->askers[i], NULL);
@@ -640,10 +512,7 @@ int wharf_owners_new(struct wharf_server *server, struct wharf_owners **ret_owne
         owners->askers[i].owners = owners;
     wharf_list_init(&owners->questions);
     wharf_list_init(&owners->killed.list);
-    take_config(owners);
-    int r = wharf_owner_cache_init(&owners->cache);
-    if (r == 0)
-        r = wharf_member_cache_init(&owners->members);
+    int r = wharf_owner_known_init(&owners->known, server);
     if (r == 0)
         r = start_process(&owners->askers[0]);
     if (r < 0) {
@@ -674,8 +543,7 @@ void wharf_owners_free(struct wharf_owners *owners)
         free(WHARF_LIST_ENTRY(other, struct arrival, link));
         free(question);
     }
-    wharf_owner_cache_deinit(&owners->cache);
-    wharf_member_cache_deinit(&owners->members);
+    wharf_owner_known_deinit(&owners->known);
     free(owners->old);
     free(owners);
 }

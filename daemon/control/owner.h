@@ -30,12 +30,6 @@ struct wharf_server;
 /* The most sockets that wait for their owners; then no more are accepted. */
 #define WHARF_OWNERS_MOST_WAITING 256
 
-/* The tenant of all uids whose owner could not be found. */
-#define WHARF_OWNERS_UNKNOWN "unknown"
-
-/* An owner can be a subordinate uid itself; after this many steps the tenant is `unknown`. */
-#define WHARF_OWNERS_MOST_STEPS 8
-
 /* Starts the process that looks up.  0 or -errno, having logged why. */
 int wharf_owners_new(struct wharf_server *server, struct wharf_owners **ret_owners);
 /* NULL is allowed. */
