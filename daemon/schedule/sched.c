@@ -38,6 +38,8 @@ static struct wharf_sched_session *of_session(const struct wharf_sched *sched,
     return &session->sched[sched->pool];
 }
 
+/* What a turn adds to a tenant's deficit.  Proportional to the weight, so the time that tenants get
+ * over many rounds is too.  Never 0: a tenant without quantum would be passed by for ever. */
 static int64_t tenant_quantum_ns(const struct wharf_sched *sched, const struct wharf_tenant *tenant)
 {
     int64_t quantum_ns = (int64_t)(sched->slice_ns * tenant->quota.weight / 100);
@@ -45,6 +47,8 @@ static int64_t tenant_quantum_ns(const struct wharf_sched *sched, const struct w
     return quantum_ns > 0 ? quantum_ns : 1;
 }
 
+/* Counts jobs that a session's queue has got, and gives session and tenant a turn if they had none.
+ * What they owe from before stays owed (turns.h), so an empty queue now and then gains nothing. */
 static void join(struct wharf_sched *sched, struct wharf_session *session, unsigned lane,
                  uint32_t n_jobs, uint64_t backlog_ns)
 {
@@ -60,6 +64,8 @@ static void join(struct wharf_sched *sched, struct wharf_session *session, unsig
                          tenant_quantum_ns(sched, session->tenant));
 }
 
+/* The reverse.  Only an empty queue gives up its turn, and only a tenant without such queues: a
+ * member without jobs would be a turn that nobody uses. */
 static void leave(struct wharf_sched *sched, struct wharf_session *session, unsigned lane,
                   uint32_t n_jobs)
 {
@@ -104,6 +110,8 @@ void wharf_sched_shrink(struct wharf_sched *sched, struct wharf_job *job, uint64
     sched->backlog_ns -= less_ns;
 }
 
+/* Appends a whole list to another one by its two ends: a session may have 32768 jobs, and the core
+ * lock is held. */
 static void move_all(struct wharf_list *to, struct wharf_list *from)
 {
     if (wharf_list_is_empty(from))
@@ -155,7 +163,7 @@ void wharf_sched_drop(struct wharf_sched *sched, struct wharf_session *session)
 
 /* ---- choosing ------------------------------------------------------------------------------ */
 
-/* From a turn to the struct that contains it. */
+/* From a turn to the struct that contains it, which has one for each lane. */
 static struct wharf_sched_tenant *tenant_of(struct wharf_turn *turn, unsigned lane)
 {
     char *start = (char *)turn - offsetof(struct wharf_sched_tenant, lane[0].turn) -
@@ -172,6 +180,8 @@ static struct wharf_sched_session *session_of(struct wharf_turn *turn, unsigned 
     return (struct wharf_sched_session *)(void *)start;
 }
 
+/* The plain case, in constant time: whose turn it is among tenants, then among that one's sessions,
+ * and there the oldest job. */
 static struct wharf_job *first_of_lane(struct wharf_sched *sched, unsigned lane)
 {
     struct wharf_turn *turn = wharf_turns_first(&sched->tenants[lane]);
@@ -182,7 +192,8 @@ static struct wharf_job *first_of_lane(struct wharf_sched *sched, unsigned lane)
     return WHARF_LIST_FIRST(&session_of(turn, lane)->lane[lane].jobs, struct wharf_job, link);
 }
 
-/* Among the good jobs at the head of a tenant's sessions' queues, the one whose turn is next. */
+/* Among the good jobs at the head of a tenant's sessions' queues, the one whose turn is next: the
+ * fewest rounds away.  Nothing is nearer than 0, so the first one of those ends the search. */
 static struct wharf_job *good_of_tenant(struct wharf_turns *sessions, unsigned lane,
                                         wharf_sched_is_good *is_good, const void *context)
 {
@@ -234,6 +245,8 @@ struct wharf_job *wharf_sched_first_good(struct wharf_sched *sched, unsigned lan
         if (least == 0 || ++n == MOST_LOOKS)
             break;
     }
+    /* The next search begins behind those that were checked, so that all are reached in time though
+     * each search is bounded. */
     if (!best && n == MOST_LOOKS)
         for (; n > 0; n--)
             wharf_list_rotate(&tenants->members);
@@ -294,6 +307,8 @@ struct wharf_job *wharf_sched_first_of_good(struct wharf_sched *sched, struct wh
     return NULL;
 }
 
+/* Looks for jobs that have waited too long, one queue a call.  So the turn is passed on in both
+ * rounds, or the same queue would be looked at until it is served. */
 struct wharf_job *wharf_sched_background(struct wharf_sched *sched)
 {
     struct wharf_turns *tenants = &sched->tenants[WHARF_LANE_BACKGROUND];
@@ -310,6 +325,7 @@ struct wharf_job *wharf_sched_background(struct wharf_sched *sched)
     return WHARF_LIST_FIRST(&session->lane[WHARF_LANE_BACKGROUND].jobs, struct wharf_job, link);
 }
 
+/* Charges both rounds, of the tenant's sessions and of all tenants. */
 static void charge_lane(struct wharf_sched *sched, struct wharf_session *session, unsigned lane,
                         int64_t used_ns)
 {

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zstd_block.c: decodes a compressed block, a symbol at a time (zstd_block.h). */
+/*
+ * zstd_block.c: decodes a compressed block, a symbol at a time (zstd_block.h).
+ *
+ * RFC 8878, sections 3.1.1.3 and 3.1.1.4.  This decoder alone decides: the quick loops stop before
+ * whatever is near an end or wrong, and what they leave is done here, with every rule looked at in
+ * the order in which zstd_format.h ranks failures.
+ */
 #include "encoders/zstd/zstd_block.h"
 
 #include <string.h>
@@ -9,7 +15,8 @@
 
 /* ---- literals ------------------------------------------------------------------------------- */
 
-/* The rest of a stream; false: it is not as long as its literals. */
+/* The rest of a stream; false: it is not as long as its literals.  Both must end at once: bits that
+ * are left are as wrong as literals that are missing. */
 static bool finish_stream(const struct wharf_zstd_tables *tables, struct wharf_zstd_stream *stream)
 {
     struct wharf_zstd_bits *bits = &stream->bits;
@@ -32,7 +39,8 @@ static bool decode_one_stream(struct wharf_zstd_walk *walk, size_t at, size_t nb
            wharf_zstd_fail(walk, WHARF_REASON_ZSTD_STREAMS, at);
 }
 
-/* The sizes of the four streams in the nbytes at `in`, without the table of them. */
+/* The sizes of the four streams in the nbytes at `in`, without the table of them.  Only three are
+ * said; the fourth has what is left, which must not be less than nothing. */
 static bool read_jump_table(const uint8_t *in, size_t nbytes, size_t sizes[4])
 {
     size_t sum = WHARF_ZSTD_JUMP_TABLE_NBYTES;
@@ -56,6 +64,8 @@ static bool decode_four_streams(struct wharf_zstd_walk *walk, size_t at, size_t 
         return wharf_zstd_fail(walk, WHARF_REASON_ZSTD_STREAMS, at);
     at += WHARF_ZSTD_JUMP_TABLE_NBYTES;
     for (unsigned i = 0; i < 4; i++) {
+        /* Each has the same number of literals, rounded up; the last one the rest.  With at least
+         * WHARF_ZSTD_MIN_LITERALS_OF_FOUR of them, 3 * n_each is no more than there are. */
         size_t n = i < 3 ? n_each : n_literals;
         streams[i].out = out;
         streams[i].out_end = out += n;
@@ -64,6 +74,8 @@ static bool decode_four_streams(struct wharf_zstd_walk *walk, size_t at, size_t 
         n_good += wharf_zstd_bits_init(&streams[i].bits, walk->in + at, sizes[i]) && n_good == i;
         at += sizes[i];
     }
+    /* A stream that cannot be begun is reported only when those before it have been found good: the
+     * first failure counts, in the order of the streams. */
     if (n_good == 4 && walk->loops)
         walk->loops->four_streams(&walk->tables, streams);
     for (unsigned i = 0; i < 4; i++)
@@ -80,6 +92,7 @@ static bool decode_coded_literals(struct wharf_zstd_walk *walk, size_t section_a
 
     if (section->type == WHARF_ZSTD_LITERALS_TREE) {
         size_t n_tree = wharf_zstd_read_tree(walk->in + at, nbytes, &walk->tables);
+        /* A tree and nothing coded by it is no section. */
         if (n_tree == 0 || n_tree == nbytes)
             return wharf_zstd_fail(walk, WHARF_REASON_ZSTD_TREE, at);
         at += n_tree;
@@ -106,6 +119,9 @@ static bool decode_literals(struct wharf_zstd_walk *walk, size_t *at, size_t in_
         return wharf_zstd_fail(walk, WHARF_REASON_ZSTD_TREE, *at);
     if (section.n_literals > room.nbytes)
         return wharf_zstd_fail_room(walk, room.reason, *at);
+    /* From here on the room for literals is taken: sequences may add only what is left of it.  So
+     * put_literals needs no check, and the literals, which stand at the room's end, are never
+     * overtaken by output. */
     sequences->room_nbytes = room.nbytes - section.n_literals;
     sequences->room_reason = room.reason;
     const uint8_t *payload = walk->in + *at + section.header_nbytes;
@@ -118,6 +134,7 @@ static bool decode_literals(struct wharf_zstd_walk *walk, size_t *at, size_t in_
     } else if (section.type == WHARF_ZSTD_LITERALS_RLE) {
         memset(out, payload[0], section.n_literals);
     } else {
+        /* Raw ones are taken from the source, where they stand. */
         sequences->literals = payload;
         sequences->readable_end = walk->in + walk->in_nbytes;
     }
@@ -129,6 +146,7 @@ static bool decode_literals(struct wharf_zstd_walk *walk, size_t *at, size_t in_
 static void put_literals(struct wharf_zstd_walk *walk, struct wharf_zstd_sequences *sequences,
                          size_t n)
 {
+    /* Where the room ends, literals are their own destination, or nearly. */
     memmove(walk->out + walk->n_out, sequences->literals, n);
     walk->n_out += n;
     sequences->literals += n;
@@ -136,7 +154,8 @@ static void put_literals(struct wharf_zstd_walk *walk, struct wharf_zstd_sequenc
 
 /* ---- sequences ------------------------------------------------------------------------------ */
 
-/* With spare_nbytes of room behind it. */
+/* With spare_nbytes of room behind it.  The quick copy writes up to WHARF_LZ_SPARE_NBYTES too many,
+ * which must not reach literals that are still to be taken. */
 static void copy_match(uint8_t *op, size_t distance, size_t length, size_t spare_nbytes)
 {
     size_t n_quick = length;
@@ -165,6 +184,7 @@ static enum wharf_reason do_sequence(struct wharf_zstd_walk *walk, struct wharf_
     const struct wharf_zstd_cell *literal_length = &walk->tables.literal_lengths[s->literal_length];
     const struct wharf_zstd_cell *offset = &walk->tables.offsets[s->offset];
     const struct wharf_zstd_cell *match_length = &walk->tables.match_lengths[s->match_length];
+    /* In this order, and the states below in another one: sections 3.1.1.3.2.1.1 and 3.1.1.4. */
     uint32_t value = value_of(&s->bits, offset);
     uint32_t length = value_of(&s->bits, match_length);
     uint32_t n_literals = value_of(&s->bits, literal_length);
@@ -175,6 +195,7 @@ static enum wharf_reason do_sequence(struct wharf_zstd_walk *walk, struct wharf_
         return WHARF_REASON_ZSTD_SEQUENCE_LITERALS;
     if (length > s->room_nbytes)
         return s->room_reason;
+    /* The literals first: a match may reach back into them. */
     put_literals(walk, s, n_literals);
     uint32_t distance = wharf_zstd_offset(walk->offsets, value, n_literals > 0);
     if (distance == 0 || distance > wharf_zstd_reach(walk))
@@ -182,6 +203,7 @@ static enum wharf_reason do_sequence(struct wharf_zstd_walk *walk, struct wharf_
     s->room_nbytes -= length;
     copy_match(walk->out + walk->n_out, distance, length, s->room_nbytes);
     walk->n_out += length;
+    /* The last sequence has no states behind it. */
     if (--s->n > 0) {
         s->literal_length = next_state(&s->bits, literal_length);
         s->match_length = next_state(&s->bits, match_length);
@@ -211,6 +233,7 @@ static bool do_sequences(struct wharf_zstd_walk *walk, size_t at, size_t nbytes,
         if (reason != WHARF_REASON_NONE)
             return wharf_zstd_fail_room(walk, reason, at);
     }
+    /* Like a stream of literals, it must end with its last sequence. */
     if (s->bits.n_left > 0)
         return wharf_zstd_fail(walk, WHARF_REASON_ZSTD_SEQUENCES, at);
     return true;

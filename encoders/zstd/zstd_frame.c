@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zstd_frame.c: reads and verifies headers of frames, blocks and literals. */
+/*
+ * zstd_frame.c: reads and verifies headers of frames, blocks and literals: RFC 8878, sections 3.1.1
+ * and 3.1.2.  Nothing here writes or allocates: a header is checked by itself, before anything that
+ * it claims is believed.
+ */
 #include "encoders/zstd/zstd_frame.h"
 
 #include "encoders/little_endian.h"
@@ -14,6 +18,7 @@ static bool begins_magic(uint32_t start, size_t n)
                (WHARF_ZSTD_SKIPPABLE_MAGIC & WHARF_ZSTD_SKIPPABLE_MASK & mask);
 }
 
+/* Of versions before 0.8, whose formats were others: good data, but not ours to read. */
 static bool is_old_magic(uint32_t magic)
 {
     return magic == WHARF_ZSTD_OLDEST_MAGIC ||
@@ -40,7 +45,7 @@ static enum wharf_reason read_skippable(const uint8_t *in, size_t in_nbytes,
     return WHARF_REASON_NONE;
 }
 
-/* A window of 2^log and eighths of it. */
+/* A window of 2^log and eighths of it: at most 3.75 TiB, which the caller limits. */
 static uint64_t window_of(uint8_t byte)
 {
     uint64_t base = UINT64_C(1) << (10 + (byte >> 3));
@@ -55,6 +60,7 @@ enum wharf_reason wharf_zstd_read_frame(const uint8_t *in, size_t in_nbytes,
     static const uint8_t content_nbytes[4] = {0, 2, 4, 8};
     struct wharf_zstd_frame frame = {.content_nbytes = UINT64_MAX};
 
+    /* A cut is told from something else as soon as the bytes that are there allow it. */
     if (in_nbytes < WHARF_ZSTD_MAGIC_NBYTES)
         return begins_magic((uint32_t)load(in, (unsigned)in_nbytes), in_nbytes)
                    ? WHARF_REASON_INPUT_TRUNCATED
@@ -67,6 +73,8 @@ enum wharf_reason wharf_zstd_read_frame(const uint8_t *in, size_t in_nbytes,
     if (in_nbytes == WHARF_ZSTD_MAGIC_NBYTES)
         return WHARF_REASON_INPUT_TRUNCATED;
     uint8_t descriptor = in[4];
+    /* A frame of a single segment has no window, but then always a content size, which stands for
+     * it: a reader holds all of it. */
     bool is_single = descriptor & 0x20;
     unsigned n_dictionary = dictionary_nbytes[descriptor & 3];
     unsigned n_content = content_nbytes[descriptor >> 6];
@@ -84,6 +92,7 @@ enum wharf_reason wharf_zstd_read_frame(const uint8_t *in, size_t in_nbytes,
     at += n_dictionary;
     frame.has_checksum = descriptor & 0x04;
     frame.has_content_size = n_content > 0;
+    /* What one byte can say is not said with two. */
     if (n_content > 0)
         frame.content_nbytes = load(at, n_content) + (n_content == 2 ? 256 : 0);
     if (is_single)
@@ -104,6 +113,7 @@ enum wharf_reason wharf_zstd_read_block(const uint8_t *in, size_t in_nbytes, uin
     uint32_t type = header >> 1 & 3, size = header >> 3;
     if (type == 3 || size > block_max || (type == WHARF_ZSTD_RLE && block_max == 0))
         return WHARF_REASON_ZSTD_BLOCK;
+    /* Nothing to decode: no header of literals is asked of it. */
     if (size == 0 && type == WHARF_ZSTD_COMPRESSED)
         type = WHARF_ZSTD_RAW;
     struct wharf_zstd_block block = {

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header of a sequences section, and its three tables. */
+/*
+ * zstd_sequences.c: the header of a sequences section, and its three tables.
+ *
+ * RFC 8878, section 3.1.1.3.2.  A sequence is a code for each of literal length, offset and match
+ * length, and some further bits for each, which are added to what the code stands for.  Each kind
+ * has a table of states (FSE, zstd_table.h), whose cells here hold that base and number of bits
+ * straight away, so that the loop over sequences looks nothing else up.
+ */
 #include "encoders/little_endian.h"
 #include "encoders/zstd/zstd_table.h"
 
 #include "proto/wharf_result.h"
 
+/* Base and further bits of each code: the RFC's tables in section 3.1.1.3.2.1.1. */
 static const struct wharf_zstd_symbol literal_lengths[WHARF_ZSTD_N_LITERAL_LENGTHS] = {
     {0, 0},     {1, 0},      {2, 0},      {3, 0},      {4, 0},   {5, 0},     {6, 0},     {7, 0},
     {8, 0},     {9, 0},      {10, 0},     {11, 0},     {12, 0},  {13, 0},    {14, 0},    {15, 0},
@@ -35,7 +43,8 @@ static const struct wharf_zstd_symbol offsets[WHARF_ZSTD_N_OFFSETS] = {
     OFFSET(24), OFFSET(25), OFFSET(26), OFFSET(27), OFFSET(28), OFFSET(29), OFFSET(30), OFFSET(31),
 };
 
-/* What a table is without a description. */
+/* What a table is without a description: the RFC's section 3.1.1.3.2.2, log and number of symbols
+ * first.  -1 is a probability below 1, which has one cell at the table's end. */
 static const struct wharf_zstd_counts usual_literal_lengths = {
     6, 36, {4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1,  1,  2,  2,
             2, 2, 2, 2, 2, 2, 2, 3, 2, 1, 1, 1, 1, 1, -1, -1, -1, -1}};
@@ -62,6 +71,7 @@ static const struct kind offset_kind = {offsets, WHARF_ZSTD_N_OFFSETS, WHARF_ZST
 static const struct kind match_length_kind = {match_lengths, WHARF_ZSTD_N_MATCH_LENGTHS,
                                               WHARF_ZSTD_MATCH_LENGTH_LOG, &usual_match_lengths};
 
+/* Two bits for each table in the byte behind the number of sequences. */
 enum { MODE_USUAL = 0, MODE_ONE = 1, MODE_DESCRIBED = 2, MODE_REPEAT = 3 };
 
 /* One table at in[*at], where *at goes on behind its description; false: it is not good. */
@@ -70,6 +80,9 @@ static bool read_table(const struct kind *kind, unsigned mode, bool has_one, con
 {
     struct wharf_zstd_counts counts;
 
+    /* The tables of the block before are still in `cells`.  At a frame's beginning there are none,
+     * and what an earlier frame left must not be used: the stream would decode otherwise than when
+     * the frame stands alone. */
     if (mode == MODE_REPEAT)
         return has_one;
     if (mode == MODE_USUAL) {
@@ -81,12 +94,15 @@ static bool read_table(const struct kind *kind, unsigned mode, bool has_one, con
         uint8_t symbol = *at < in_nbytes ? in[*at] : UINT8_MAX;
         if (symbol >= kind->n_symbols)
             return false;
+        /* One state that takes no bits and leads to itself. */
         cells[0] = (struct wharf_zstd_cell){.base = kind->symbols[symbol].base,
                                             .n_extra = kind->symbols[symbol].n_extra};
         *log = 0;
         *at += 1;
         return true;
     }
+    /* Bounds what is read before a cell is made: the number of symbols by the kind, and the log by
+     * the room that `cells` has. */
     size_t nbytes = wharf_zstd_read_counts(in + *at, in_nbytes - *at, kind->n_symbols - 1,
                                            kind->max_log, &counts);
     if (nbytes == 0)
@@ -113,6 +129,7 @@ static bool read_tables(unsigned modes, const uint8_t *in, size_t in_nbytes, siz
 /* The number of sequences, of which *ret_nbytes say it; false: they are not all there. */
 static bool read_number(const uint8_t *in, size_t in_nbytes, uint32_t *ret_n, size_t *ret_nbytes)
 {
+    /* One, two or three bytes, as the first one says; a small number may come in two. */
     uint32_t first = in_nbytes > 0 ? in[0] : 0;
     size_t nbytes = first < 128 ? 1 : first < 255 ? 2 : 3;
 
@@ -137,10 +154,12 @@ enum wharf_reason wharf_zstd_read_sequences(const uint8_t *in, size_t in_nbytes,
     *ret_nbytes = 0;
     if (!read_number(in, in_nbytes, ret_n_sequences, &at))
         return WHARF_REASON_ZSTD_SEQUENCES_HEADER;
+    /* Without sequences the section ends here: all output is literals. */
     if (*ret_n_sequences == 0) {
         *ret_nbytes = at == in_nbytes ? at : 0;
         return at == in_nbytes ? WHARF_REASON_NONE : WHARF_REASON_ZSTD_SEQUENCES_HEADER;
     }
+    /* The lowest two bits are reserved; a byte that is not there fails with them. */
     uint8_t modes = at < in_nbytes ? in[at] : UINT8_MAX;
     if (modes & 3)
         return WHARF_REASON_ZSTD_SEQUENCES_HEADER;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zstd_table.c: reads FSE and Huffman tables, and makes decoding tables. */
+/*
+ * zstd_table.c: reads the descriptions of FSE tables, and makes decoding tables of them: RFC 8878,
+ * sections 4.1.1 and 4.1.2.  FSE is the tabled form of asymmetric numeral systems (Duda, 2013).
+ */
 #include "encoders/zstd/zstd_table.h"
 
 #include <string.h>
@@ -38,7 +41,7 @@ static uint32_t forward_take(struct forward *bits, unsigned n)
 
 /*
  * A number from 0 to `most`.  n bits can say more than that, so the lowest ones are said with one
- * bit less.
+ * bit less.  Those that need all n bits and begin with a 1 stand for what the short ones left.
  */
 static uint32_t take_up_to(struct forward *bits, uint32_t most)
 {
@@ -67,9 +70,12 @@ size_t wharf_zstd_read_counts(const uint8_t *in, size_t in_nbytes, unsigned max_
         return 0;
     uint32_t left = UINT32_C(1) << ret_counts->log;
     while (left > 0 && symbol <= max_symbol) {
+        /* A count is said as one more, since it may be -1.  It is at most `left`, whatever the bits
+         * are, so the counts never add up to more than the table has room for. */
         int count = (int)take_up_to(&bits, left + 1) - 1;
         ret_counts->counts[symbol++] = (int16_t)count;
         left -= count < 0 ? 1 : (uint32_t)count;
+        /* Behind a count of 0 comes how many more there are, in twos of bits. */
         if (count == 0) {
             uint32_t n_more;
             do {
@@ -86,7 +92,11 @@ size_t wharf_zstd_read_counts(const uint8_t *in, size_t in_nbytes, unsigned max_
 
 /* ---- FSE tables ----------------------------------------------------------------------------- */
 
-/* Gives each symbol its cells' bases: those that are rare at the end, the others spread. */
+/*
+ * Gives each symbol its cells' bases: those that are rare at the end, the others spread.  The step
+ * is odd and so has no divisor in common with the table's size: it comes by every cell once, those
+ * at the end are passed over, and the loops end.
+ */
 static void spread(const struct wharf_zstd_counts *counts, struct wharf_zstd_cell *cells)
 {
     uint32_t size = UINT32_C(1) << counts->log, mask = size - 1;
@@ -114,6 +124,9 @@ void wharf_zstd_make_cells(const struct wharf_zstd_counts *counts,
     for (unsigned s = 0; s < counts->n_symbols; s++)
         states[s] = counts->counts[s] < 0 ? 1 : (uint16_t)counts->counts[s];
     spread(counts, cells);
+    /* A symbol of count c has its cells numbered from c to 2c - 1 in the order of the table.  From
+     * number x, log - floor(log2 x) bits lead back into the whole table: `next` and what they say
+     * together are below `size`. */
     for (uint32_t i = 0; i < size; i++) {
         struct wharf_zstd_cell *cell = &cells[i];
         uint32_t symbol = cell->base, state = states[symbol]++;

@@ -11,7 +11,8 @@
 
 enum {
     N_LITERALS = 256,
-    /* libzstd has no room for tables with more symbols. */
+    /* libzstd has no room for tables with more symbols, and refuses them: the format does not
+     * forbid them, but all decoders shall agree. */
     MAX_SYMBOL_OF_32 = 91,
     MAX_SYMBOL_OF_64 = 11,
 };
@@ -28,7 +29,11 @@ static bool read_plain_weights(const uint8_t *in, struct weights *weights)
     return true;
 }
 
-/* Two states in turn; it is over when there are not the bits that one of them goes on with. */
+/*
+ * Two states in turn (section 4.2.1.2); it is over when there are not the bits that one of them
+ * goes on with.  Then the other one still has a weight to give, its last.  How many weights there
+ * are is said nowhere else; one place is kept for the last literal's.
+ */
 static bool decode_weights(const struct wharf_zstd_cell *cells, unsigned log,
                            struct wharf_zstd_bits *bits, struct weights *weights)
 {
@@ -72,7 +77,12 @@ static bool read_coded_weights(const uint8_t *in, size_t in_nbytes, struct weigh
            decode_weights(cells, counts.log, &bits, weights);
 }
 
-/* Adds the last weight: returns the longest code's bits, or 0 if there is no such tree. */
+/*
+ * Adds the last weight: returns the longest code's bits, or 0 if there is no such tree.
+ *
+ * A weight of w takes 2^(w - 1) of the tree's leaves.  All leaves are 2^log, the least power of two
+ * above what the others take, and the rest is the last literal's, which must be a power of two too.
+ */
 static unsigned complete(struct weights *weights, unsigned *n_of)
 {
     uint32_t sum = 0;
@@ -84,6 +94,7 @@ static unsigned complete(struct weights *weights, unsigned *n_of)
         n_of[weight]++;
         sum += UINT32_C(1) << weight >> 1;
     }
+    /* A single literal would have a code of no bits. */
     if (sum == 0)
         return 0;
     unsigned log = 32u - (unsigned)__builtin_clz(sum);
@@ -95,9 +106,11 @@ static unsigned complete(struct weights *weights, unsigned *n_of)
     unsigned last = 32u - (unsigned)__builtin_clz(rest);
     weights->weights[weights->n++] = (uint8_t)last;
     n_of[last]++;
+    /* Weight 1 is that of the longest codes, of which every tree has some, in pairs. */
     return n_of[1] >= 2 && n_of[1] % 2 == 0 ? log : 0;
 }
 
+/* Every tree_log bits that begin with a code lead to its entry, so that one look-up decodes. */
 static void fill(const struct weights *weights, const unsigned *n_of, unsigned log, uint16_t *tree)
 {
     uint32_t starts[WHARF_ZSTD_TREE_MAX_NBITS + 1];
@@ -125,6 +138,7 @@ size_t wharf_zstd_read_tree(const uint8_t *in, size_t in_nbytes, struct wharf_zs
     struct weights weights;
     bool is_good;
 
+    /* After a failure there is no tree that a later block could repeat. */
     tables->tree_log = 0;
     if (in_nbytes == 0)
         return 0;

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zstd_walk.c: walks through frames and blocks, a step at a time. */
+/*
+ * zstd_walk.c: walks through frames and blocks, a step at a time.
+ *
+ * RFC 8878, section 3.1.  A step is a frame's header, a block or a checksum, and is taken whole or
+ * not at all: where the source ends in the middle of one and more will come, nothing has changed,
+ * and the caller tries it again with more.  So no step needs to remember how far it was, and the
+ * walk through a source in pieces fails with the same reason at the same byte as through a whole
+ * one.  The outcome does not depend on where the pieces end.
+ */
 #include "encoders/zstd/zstd_walk.h"
 
 #include <string.h>
@@ -9,7 +17,8 @@
 #include "encoders/outcome.h"
 #include "encoders/zstd/zstd_block.h"
 
-/* Asks whether to go on, if it is time to. */
+/* Asks whether to go on, if it is time to.  By source as well as output, since a skippable frame
+ * has no output, and an RLE block of 4 bytes can have 128 KiB. */
 static void poll(struct wharf_zstd_walk *walk)
 {
     if (walk->at - walk->asked_at < WHARF_POLL_IN_NBYTES &&
@@ -27,6 +36,7 @@ static bool fill_block(struct wharf_zstd_walk *walk, const struct wharf_zstd_blo
 {
     struct wharf_zstd_room room = wharf_zstd_room_of_block(walk);
 
+    /* Before anything is written.  The block's own first byte is at fault. */
     if (block->out_nbytes > room.nbytes)
         return wharf_zstd_fail_room(walk, room.reason, walk->at - WHARF_ZSTD_BLOCK_HEADER_NBYTES);
     if (block->out_nbytes == 0)
@@ -47,7 +57,8 @@ static bool needs_more(const struct wharf_zstd_walk *walk, enum wharf_reason rea
     return reason == WHARF_REASON_INPUT_TRUNCATED && walk->in_more;
 }
 
-/* What a good header asks for, or NONE. */
+/* What a good header asks for that this decoder does not have, or NONE.  A larger window would let
+ * a few bytes of header claim any amount of memory from a reader that streams. */
 static enum wharf_reason refuse(const struct wharf_zstd_frame *frame)
 {
     if (frame->dictionary != 0)
@@ -62,6 +73,8 @@ static void begin_frame(struct wharf_zstd_walk *walk)
     walk->has_frame = true;
     walk->frame_out = walk->n_out;
     walk->frame_gone = 0;
+    /* A frame stands alone: it repeats no table of an earlier one, and begins with these three
+     * offsets (section 3.1.1.5). */
     walk->tables.has_sequence_tables = false;
     walk->tables.tree_log = 0;
     walk->offsets[0] = 1;
@@ -80,6 +93,7 @@ static bool walk_frame(struct wharf_zstd_walk *walk)
                                    ? WHARF_REASON_INPUT_TRUNCATED
                                    : wharf_zstd_read_frame(walk->in + walk->at, left, &walk->frame);
 
+    /* Nothing at all is no stream; nothing behind a frame is its end. */
     if (walk->has_frame && left == 0 && !walk->in_more) {
         walk->step = WHARF_ZSTD_STEP_END;
         return true;
@@ -109,6 +123,7 @@ static bool walk_skippable(struct wharf_zstd_walk *walk)
         wharf_zstd_fail_frame(walk, WHARF_REASON_INPUT_TRUNCATED);
         return true;
     }
+    /* The one step that takes a part: a skippable frame has up to 4 GiB, which no buffer holds. */
     if (walk->skip_left > left) {
         walk->at += left;
         walk->skip_left -= left;
@@ -137,6 +152,7 @@ static bool walk_block(struct wharf_zstd_walk *walk)
                                               : fill_block(walk, &block)))
         return true;
     walk->at += block.nbytes;
+    /* Block by block, while the output is still in the cache. */
     if (walk->frame.has_checksum)
         wharf_xxh64_update(&walk->hash, walk->out + walk->n_out);
     if (block.is_last)
@@ -160,6 +176,8 @@ static bool walk_check(struct wharf_zstd_walk *walk)
 {
     bool has_sum = walk->in_nbytes - walk->at >= WHARF_ZSTD_CHECKSUM_NBYTES;
 
+    /* Too much is found by each block (wharf_zstd_room_of_block), too little only here.  Before the
+     * checksum, so that the reason does not depend on whether that is there already. */
     if (walk->frame.has_content_size &&
         wharf_zstd_frame_nbytes(walk) != walk->frame.content_nbytes) {
         wharf_zstd_fail_frame(walk, WHARF_REASON_ZSTD_CONTENT_SIZE);
