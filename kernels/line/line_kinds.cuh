@@ -16,7 +16,7 @@
 #ifndef WHARF_KERNELS_LINE_LINE_KINDS_CUH
 #define WHARF_KERNELS_LINE_LINE_KINDS_CUH
 
-#include "kernels/line/line_quad.cuh"
+#include "kernels/line/line_quad_bf16.cuh"
 
 namespace wharf
 {
@@ -27,17 +27,20 @@ enum line_kind : uint32_t {
     LINE_KIND_RAW = 8,
     LINE_KIND_FPC = 9,
     LINE_KIND_CPACK = 10,
+    LINE_KIND_PALETTE_3 = 11, /* of bf16, with indexes of 3 bits */
+    LINE_KIND_PALETTE_4 = 12,
     LINE_N_KINDS,
     LINE_KIND_NONE = LINE_N_KINDS, /* no line: nothing is made of it */
 };
 
 /* What the lanes of a line need to decode it, in shared memory. */
 struct alignas(16) line_record {
-    uint32_t base_lo;
-    uint32_t a;      /* bases of 8 bytes: their high word; of 2 bytes: bits 0 to 31 as in b */
-    uint32_t b;      /* a bit for each value, 1: the base is added; of 2 bytes: bits 32 to 63;
-                        fpc: patterns; cpack: words of the dictionary */
-    uint32_t places; /* where deltas or content begin; above 16 bits: where the output does */
+    uint32_t base_lo; /* palette: escapes of the quads before each one, a nibble each */
+    uint32_t a;       /* bases of 8 bytes: their high word; of 2 bytes: bits 0 to 31 as in b;
+                         palette: a bit for each quad, 1: it has several escapes */
+    uint32_t b;       /* a bit for each value, 1: the base is added; of 2 bytes: bits 32 to 63;
+                         fpc: patterns; cpack: words of the dictionary */
+    uint32_t places;  /* where deltas or content begin; above 16 bits: where the output does */
 };
 
 /* The 8 lanes that decode a line. */
@@ -230,6 +233,19 @@ WHARF_DEVICE u32x4 line_quad_of_cpack(const line_team &team, const line_record &
     return {v[0], v[1], v[2], v[3]};
 }
 
+/* ---- palette, bf16 --------------------------------------------------------------------------- */
+
+/* One lane.  The record of a palette's line.  *ret_ok: it has no more escapes than the code gives.
+ */
+template <unsigned WIDTH>
+WHARF_DEVICE line_record make_bf16_record(const line_team &team, uint32_t begin, uint32_t given,
+                                          uint32_t line, bool *ret_ok)
+{
+    line_bf16_escapes found = count_bf16_escapes<WIDTH>(line_content_words(team), begin);
+    *ret_ok = found.sum <= given;
+    return {found.before, found.quads, 0, begin | line << 23};
+}
+
 /* ---- any line ------------------------------------------------------------------------------- */
 
 /*
@@ -244,10 +260,12 @@ WHARF_DEVICE line_record make_line_record(const line_team &team, line_code code,
     uint32_t scheme = code.scheme(), variant = code.variant();
     bool is_bdi = line_has_bdi(CODEC) && scheme == WHARF_LINE_IS_BDI;
     line_record r = {0, 0, 0, begin | line << 23};
-    *ret_kind = scheme == WHARF_LINE_IS_RAW     ? (uint32_t)LINE_KIND_RAW
-                : scheme == WHARF_LINE_IS_FPC   ? (uint32_t)LINE_KIND_FPC
-                : scheme == WHARF_LINE_IS_CPACK ? (uint32_t)LINE_KIND_CPACK
-                                                : (uint32_t)LINE_KIND_CONSTANT;
+    *ret_kind = scheme == WHARF_LINE_IS_RAW       ? (uint32_t)LINE_KIND_RAW
+                : scheme == WHARF_LINE_IS_FPC     ? (uint32_t)LINE_KIND_FPC
+                : scheme == WHARF_LINE_IS_CPACK   ? (uint32_t)LINE_KIND_CPACK
+                : scheme != WHARF_LINE_IS_PALETTE ? (uint32_t)LINE_KIND_CONSTANT
+                : variant == 3                    ? (uint32_t)LINE_KIND_PALETTE_3
+                                                  : (uint32_t)LINE_KIND_PALETTE_4;
     if (line_has_bdi(CODEC)) {
         bool is_repeat = is_bdi && variant == WHARF_LINE_BDI_REPEAT;
         uint32_t base_shift = LINE_BDI_BASE_SHIFTS >> 4 * (is_bdi ? variant : 0) & 15;
@@ -269,6 +287,10 @@ WHARF_DEVICE line_record make_line_record(const line_team &team, line_code code,
         r = make_fpc_record(team, begin, code.given(), line, ret_ok);
     if (line_has_cpack(CODEC) && *ret_kind == LINE_KIND_CPACK)
         r = make_cpack_record(team, begin, code, line, ret_ok);
+    if (CODEC == WHARF_CODEC_PALETTE && *ret_kind == LINE_KIND_PALETTE_3)
+        r = make_bf16_record<3>(team, begin, code.given(), line, ret_ok);
+    if (CODEC == WHARF_CODEC_PALETTE && *ret_kind == LINE_KIND_PALETTE_4)
+        r = make_bf16_record<4>(team, begin, code.given(), line, ret_ok);
     if (!*ret_ok) {
         r = {0, 0, 0, line << 23};
         *ret_kind = LINE_KIND_CONSTANT;
@@ -282,6 +304,8 @@ WHARF_CONSTEXPR bool line_has_kind(uint32_t kind)
 {
     return kind == LINE_KIND_FPC     ? line_has_fpc(CODEC)
            : kind == LINE_KIND_CPACK ? line_has_cpack(CODEC)
+           : kind == LINE_KIND_PALETTE_3 || kind == LINE_KIND_PALETTE_4
+               ? CODEC == WHARF_CODEC_PALETTE
            : kind == LINE_KIND_CONSTANT || kind == LINE_KIND_RAW
                ? true
                : kind != WHARF_LINE_BDI_REPEAT && line_has_bdi(CODEC);
@@ -296,7 +320,16 @@ struct line_sorter {
 
     const line_step *steps;
     line_team team;
+    const u32x4 &palette; /* the group's */
     const Sink &sink;
+
+    template <unsigned WIDTH>
+    WHARF_DEVICE_MEMBER u32x4 decode_bf16(const line_record &r)
+    {
+        return line_quad_of_bf16<WIDTH>(line_content_words(team), palette, r.places & 0xffff,
+                                        team.place, r.base_lo >> 4 * team.place & 15,
+                                        (r.a >> team.place & 1) != 0);
+    }
 
     template <uint32_t KIND>
     WHARF_DEVICE_MEMBER u32x4 decode(const line_record &r)
@@ -320,22 +353,23 @@ struct line_sorter {
             return line_quad_of_2(team, r);
         case LINE_KIND_FPC:
             return line_quad_of_fpc(team, steps, r);
+        case LINE_KIND_PALETTE_3:
+            return decode_bf16<3>(r);
+        case LINE_KIND_PALETTE_4:
+            return decode_bf16<4>(r);
         default:
             return line_quad_of_cpack(team, r);
         }
     }
 
-    /* collective.  Decodes n lines of a kind.  Teams without a line repeat the last one, unused. */
+    /* All lanes of a warp, or some.  Decodes n lines of a kind, each by its team of lanes. */
     template <uint32_t KIND>
     WHARF_DEVICE_MEMBER void decode_kind(const line_record *records, uint32_t n)
     {
         WHARF_NO_UNROLL
-        for (uint32_t i = 0; i < n; i += WARP_LANES / 8) {
-            uint32_t own = i + lane_id() / 8;
-            line_record r = load(records + (own < n ? own : n - 1));
-            u32x4 quad = decode<KIND>(r);
-            if (own < n)
-                sink((r.places >> 20) + team.place, quad);
+        for (uint32_t i = lane_id() / 8; i < n; i += WARP_LANES / 8) {
+            line_record r = load(records + i);
+            sink((r.places >> 20) + team.place, decode<KIND>(r));
         }
     }
 
@@ -379,6 +413,8 @@ struct line_sorter {
         place_kind<LINE_KIND_RAW>(kind, n, &before, &place);
         place_kind<LINE_KIND_FPC>(kind, n, &before, &place);
         place_kind<LINE_KIND_CPACK>(kind, n, &before, &place);
+        place_kind<LINE_KIND_PALETTE_3>(kind, n, &before, &place);
+        place_kind<LINE_KIND_PALETTE_4>(kind, n, &before, &place);
         syncwarp();
         if (kind != LINE_KIND_NONE)
             store(records + place, own);
@@ -393,7 +429,9 @@ struct line_sorter {
         next = decode_all<WHARF_LINE_BDI_2_1>(next, n[WHARF_LINE_BDI_2_1]);
         next = decode_all<LINE_KIND_RAW>(next, n[LINE_KIND_RAW]);
         next = decode_all<LINE_KIND_FPC>(next, n[LINE_KIND_FPC]);
-        decode_all<LINE_KIND_CPACK>(next, n[LINE_KIND_CPACK]);
+        next = decode_all<LINE_KIND_CPACK>(next, n[LINE_KIND_CPACK]);
+        next = decode_all<LINE_KIND_PALETTE_3>(next, n[LINE_KIND_PALETTE_3]);
+        decode_all<LINE_KIND_PALETTE_4>(next, n[LINE_KIND_PALETTE_4]);
         syncwarp();
     }
 };

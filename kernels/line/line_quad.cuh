@@ -25,11 +25,11 @@ WHARF_DEVICE uint32_t line_fetch(const uint32_t *words, uint32_t i)
     return load(words + i);
 }
 
-/* One lane.  The 4 bytes at byte `at`. */
+/* One lane.  The 4 bytes at byte `at`.  A funnel shift takes 8 * at modulo 32 by itself. */
 template <typename Words>
 WHARF_DEVICE uint32_t line_word(Words words, uint32_t at)
 {
-    return funnel_right(line_fetch(words, at / 4), line_fetch(words, at / 4 + 1), 8 * (at & 3));
+    return funnel_right(line_fetch(words, at / 4), line_fetch(words, at / 4 + 1), 8 * at);
 }
 
 struct line_pair {
@@ -43,14 +43,14 @@ WHARF_DEVICE line_pair line_words_2(Words words, uint32_t at)
 {
     uint32_t i = at / 4;
     uint32_t a = line_fetch(words, i), b = line_fetch(words, i + 1), c = line_fetch(words, i + 2);
-    return {funnel_right(a, b, 8 * (at & 3)), funnel_right(b, c, 8 * (at & 3))};
+    return {funnel_right(a, b, 8 * at), funnel_right(b, c, 8 * at)};
 }
 
 /* One lane.  16 bytes. */
 template <typename Words>
 WHARF_DEVICE u32x4 line_words_4(Words words, uint32_t at)
 {
-    uint32_t i = at / 4, n = 8 * (at & 3);
+    uint32_t i = at / 4, n = 8 * at;
     uint32_t a = line_fetch(words, i), b = line_fetch(words, i + 1), c = line_fetch(words, i + 2);
     uint32_t d = line_fetch(words, i + 3), e = line_fetch(words, i + 4);
     return {funnel_right(a, b, n), funnel_right(b, c, n), funnel_right(c, d, n),

@@ -116,7 +116,7 @@ WHARF_DEVICE void run_line_assist(line_assists<CODEC, N_STAGES, N_ASSISTS, TYPE>
     if (k >= row.n)
         return;
     line_group group = load_line_group<CODEC, TYPE>(array, row.first + k * row.stride);
-    begin_line_group(s.table, space, array, group);
+    begin_line_group<CODEC, TYPE>(s.table, space, array, group);
     for (; k < row.n; k += N_ASSISTS) {
         line_group next = group;
         bool has_next = k + N_ASSISTS < row.n;
@@ -131,7 +131,7 @@ WHARF_DEVICE void run_line_assist(line_assists<CODEC, N_STAGES, N_ASSISTS, TYPE>
             s.table, space, array, group, true,
             [&](uint32_t i, const u32x4 &quad) { store(&out[i], quad); });
         if (has_next)
-            begin_line_group(s.table, space, array, next);
+            begin_line_group<CODEC, TYPE>(s.table, space, array, next);
         if (lane_id() == 0)
             store(&s.n_bad[stage], n_bad);
         arrive_as_warp(&s.full[stage]);

@@ -183,7 +183,7 @@ WHARF_DEVICE void begin_line_kinds(const line_table<CODEC> &table, line_group_sp
     uint32_t end = inclusive_add(own);
     group.begin = end - own;
     copy_line_group(space, array, group, from_lane<WARP_LANES - 1>(end),
-                    is_there && group.code.scheme() != WHARF_LINE_IS_RAW);
+                    !group.has_palette || (is_there && group.code.scheme() != WHARF_LINE_IS_RAW));
 }
 
 /* collective.  The 16 bytes of a lane of the step at `base`, and whether the line is good. */
@@ -243,15 +243,16 @@ WHARF_DEVICE uint32_t decode_line_kinds(const line_table<CODEC> &table, line_gro
     uint32_t line = lane_id(), begin = group.begin, kind;
     line_code code = group.code;
     bool is_there = line < group.n_lines;
-    bool is_good = code.scheme() != WHARF_LINE_IS_INVALID && begin + code.nbytes() <= group.nbytes;
+    bool is_good = group.has_palette && code.scheme() != WHARF_LINE_IS_INVALID &&
+                   begin + code.nbytes() <= group.nbytes;
     if (!is_there || !is_good) {
         code = make_line_code(WHARF_LINE_IS_ZEROS, 0, 0, 0);
         begin = 0;
     }
-    line_team team = {reinterpret_cast<const uint8_t *>(space.content), line % 8};
+    line_team team = {reinterpret_cast<const uint8_t *>(space.content), opaque(line % 8)};
     bool is_whole;
     line_record own = make_line_record<CODEC>(team, code, begin, line, &kind, &is_whole);
-    line_sorter<CODEC, Sink> sorter = {table.steps, team, sink};
+    line_sorter<CODEC, Sink> sorter = {table.steps, team, group.palette.exponents, sink};
     sorter.decode_group(space.records, own, is_there || fills ? kind : (uint32_t)LINE_KIND_NONE);
     uint32_t bad = ballot(is_there && !(is_good && is_whole));
     if (bad != 0 && lane_id() == 0 && array.error != nullptr)
@@ -259,19 +260,21 @@ WHARF_DEVICE uint32_t decode_line_kinds(const line_table<CODEC> &table, line_gro
     return popc(bad);
 }
 
-/* Whether lines are decoded kind by kind; palette has one kind. */
-template <uint32_t CODEC>
+/* Whether lines are decoded kind by kind: those of 128 bytes, of palette only if they are known to
+ * be bf16. */
+template <uint32_t CODEC, uint32_t TYPE>
 WHARF_DEVICE bool line_goes_by_kinds(const line_array &array)
 {
-    return CODEC != WHARF_CODEC_PALETTE && array.shape.shift == WHARF_LINE_MAX_SHIFT;
+    return (CODEC != WHARF_CODEC_PALETTE || TYPE == WHARF_LINE_BF16) &&
+           array.shape.shift == WHARF_LINE_MAX_SHIFT;
 }
 
 /* collective.  Begins to copy a group whose record was loaded.  The space is free. */
-template <uint32_t CODEC>
+template <uint32_t CODEC, uint32_t TYPE>
 WHARF_DEVICE void begin_line_group(const line_table<CODEC> &table, line_group_space &space,
                                    const line_array &array, line_group &group)
 {
-    if (line_goes_by_kinds<CODEC>(array))
+    if (line_goes_by_kinds<CODEC, TYPE>(array))
         begin_line_kinds(table, space, array, group);
     else
         begin_line_steps(table, space, array, group);
@@ -324,7 +327,7 @@ WHARF_DEVICE uint32_t decode_line_group(const line_table<CODEC> &table, line_gro
     uint32_t n_bad = 0;
     if (group.is_raw)
         take_raw_lines(array, group, fills, sink);
-    else if (line_goes_by_kinds<CODEC>(array))
+    else if (line_goes_by_kinds<CODEC, TYPE>(array))
         n_bad = decode_line_kinds(table, space, array, group, fills, sink);
     else
         n_bad = decode_line_steps<CODEC, TYPE>(table, space, array, group, fills, sink);
@@ -351,7 +354,7 @@ WHARF_DEVICE uint64_t visit_line_groups(const line_table<CODEC> &table, line_gro
     if (row.n == 0)
         return 0;
     line_group group = load_line_group<CODEC, TYPE>(array, row.first);
-    begin_line_group(table, space, array, group);
+    begin_line_group<CODEC, TYPE>(table, space, array, group);
     for (uint64_t k = 0; k < row.n; k++) {
         line_group next = group;
         if (k + 1 < row.n)
@@ -362,7 +365,7 @@ WHARF_DEVICE uint64_t visit_line_groups(const line_table<CODEC> &table, line_gro
             table, space, array, group, false,
             [&](uint32_t i, const u32x4 &quad) { visit(first + i, quad); });
         if (k + 1 < row.n)
-            begin_line_group(table, space, array, next);
+            begin_line_group<CODEC, TYPE>(table, space, array, next);
         group = next;
     }
     return n_bad;
