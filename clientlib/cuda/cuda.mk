@@ -20,9 +20,9 @@ $(CUDA_A): $(cuda_obj)
 	$(say) AR $@
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-# wharf_line.cuh and wharf_assist.cuh for programs that have none of this tree: with all that they
+# wharf_line.cuh and its relatives for programs that have none of this tree: with all that they
 # include in them.
-LINE_HEADERS := $(addprefix $(BUILD)/include/,wharf_line.cuh wharf_group.cuh wharf_assist.cuh)
+LINE_HEADERS := $(addprefix $(BUILD)/include/,wharf_line.cuh wharf_group.cuh wharf_assist.cuh wharf_pick.cuh)
 $(LINE_HEADERS): $(BUILD)/include/%: clientlib/cuda/flatten_header.awk $(wildcard kernels/*.cuh kernels/line/*.cuh encoders/*.h encoders/*/*_format.h proto/*.h)
 	$(say) FLATTEN kernels/line/$*
 	@mkdir -p $(@D)

@@ -92,6 +92,7 @@ EOS
 ./usr/include/wharf_assist.cuh
 ./usr/include/wharf_group.cuh
 ./usr/include/wharf_line.cuh
+./usr/include/wharf_pick.cuh
 ./usr/lib/cmake/wharf_cuda/wharf_cuda-config.cmake
 ./usr/lib/libwharf-cuda.a
 ./usr/lib/libwharf-cuda.so
