@@ -239,7 +239,7 @@ test-systemd: ## the Debian packages under a real systemd, which LAB=PROGRAM boo
 # The watch's own test; every vector; tests of device code that are not of single functions; a fuzz target.
 # (The largest chunk's watch would take 12 GiB.)
 race_tests := $(filter-out largest_chunk_simt_test,$(filter %_simt_test,$(patsubst tests/unit/%.c,%,$(unit_src)))) \
-    rans_chains_simt_test rans_pieces_simt_test line_encode_simt_test line_load_simt_test line_store_simt_test line_assist_simt_test example_decoder_simt_test
+    rans_chains_simt_test rans_pieces_simt_test line_encode_simt_test line_load_simt_test line_store_simt_test line_assist_simt_test gpu_assist_simt_test example_decoder_simt_test
 race_runs  = "$(BUILD)/race/tests/race_watch_test" "$(BUILD)/race/vectors --device tests/vectors" \
     $(race_tests:%="$(BUILD)/race/tests/%") \
     "$(BUILD)/race/device_fuzz --mutations $(MUTATIONS) $(call fuzz_inputs,device_fuzz)"

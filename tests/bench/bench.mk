@@ -3,7 +3,7 @@
 # Benchmarks: their programs, what runs them, and the tables of their results.
 
 bench_bin := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*_bench.c)) \
-    $(addprefix $(BUILD)/bench/,columns rans_sizes orc_decode)
+    $(addprefix $(BUILD)/bench/,columns line_arrays line_sizes rans_sizes orc_decode)
 
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.c.o $(call obj,$(wildcard tests/bench/bench_*.c)) $(TESTLIB) $(ENCODING_LIB)
 	$(call program,$(LIBS))
@@ -19,6 +19,10 @@ $(BUILD)/bench/files_limit.so: $(call obj,tests/bench/files_limit.c)
 
 # It runs on machines without our libraries.
 $(BUILD)/bench/share_client: $(call obj,tests/bench/share_client.c) $(TESTLIB) $(ENCODING_LIB)
+	$(call program,$(STATIC_LIBS),$(CXX))
+
+# It goes with wharf_gpu_assist.
+$(BUILD)/bench/line_arrays: $(call obj,tests/bench/line_arrays.c tests/bench/bench_row.c) $(TESTLIB) $(ENCODING_LIB)
 	$(call program,$(STATIC_LIBS),$(CXX))
 
 # Damaged chunks for libraries.  It runs on machines without ours, and loads libwharf-cuda if it is there.

@@ -13,8 +13,7 @@
 
 extern "C" {
 #include "encoders/line/line.h"
-#include "tests/lib/test_lines.h"
-#include "tests/lib/test_random.h"
+#include "tests/lib/test_lines_mix.h"
 }
 #include "kernels/line/wharf_assist.cuh"
 #include "tests/lib/test_help.h"
@@ -369,61 +368,6 @@ void take_link(bench &b)
     MUST(cudaFreeHost(stream));
 }
 
-/* ---- data ----------------------------------------------------------------------------------- */
-
-/* Of lines: values near a base of 8, 4 or 2 bytes or near zero; and zeros, one of 51. */
-enum { N_KINDS = 5 };
-
-void fill_line(struct test_random *random, uint32_t codec, unsigned kind, uint8_t *out)
-{
-    static const unsigned bases[] = {8, 8, 4, 4, 2}, deltas[] = {2, 4, 1, 2, 1};
-    if (kind == N_KINDS) {
-        memset(out, 0, LINE_NBYTES);
-        return;
-    }
-    if (codec == WHARF_CODEC_BEST && kind % 2 == 1) {
-        test_lines_fill(kind == 1 ? TEST_LINES_WORDS : TEST_LINES_NEAR, test_random_next(random),
-                        out, LINE_NBYTES);
-        return;
-    }
-    unsigned b = bases[kind], d = deltas[kind];
-    uint64_t base = test_random_next(random);
-    for (unsigned i = 0; i < LINE_NBYTES; i += b) {
-        /* The first value becomes the base: half of the range, so that all others fit. */
-        uint64_t half = UINT64_C(1) << (8 * d - 1);
-        uint64_t delta = test_random_below(random, half) - half / 2;
-        uint64_t value = (test_random_below(random, 5) == 0 ? 0 : base) + delta;
-        memcpy(out + i, &value, b);
-    }
-}
-
-/* 4 MiB of each, again and again.  `runs`: 16 KiB of one kind after the other. */
-void fill(uint32_t codec, const char *data, std::vector<uint8_t> &raw)
-{
-    constexpr size_t UNIT = 4 << 20;
-    struct test_random random = {codec * 77 + 5};
-    size_t n = std::min(UNIT, raw.size());
-    if (strcmp(data, "random") == 0) {
-        test_lines_fill(TEST_LINES_RANDOM, codec, raw.data(), n);
-    } else if (codec == WHARF_CODEC_PALETTE) {
-        test_lines_fill(TEST_LINES_WEIGHTS, codec, raw.data(), n);
-    } else if (codec == WHARF_CODEC_FPC || codec == WHARF_CODEC_CPACK) {
-        for (size_t at = 0; at < n; at += 4096)
-            test_lines_fill(codec == WHARF_CODEC_FPC ? TEST_LINES_WORDS : TEST_LINES_NEAR, at,
-                            raw.data() + at, std::min<size_t>(4096, n - at));
-    } else {
-        bool has_runs = strcmp(data, "runs") == 0;
-        unsigned kind = 0;
-        for (size_t at = 0; at < n; at += LINE_NBYTES) {
-            if (!has_runs || at % 16384 == 0)
-                kind = (unsigned)test_random_below(&random, 10 * N_KINDS + 1) / 10;
-            fill_line(&random, codec, kind, raw.data() + at);
-        }
-    }
-    for (size_t at = n; at < raw.size(); at++)
-        raw[at] = raw[at - n];
-}
-
 template <uint32_t CODEC>
 void encode(bench &b)
 {
@@ -444,13 +388,14 @@ void encode(bench &b)
 }
 
 template <uint32_t CODEC>
-int run_codec(const char *name, const char *data, size_t nbytes, bool is_small)
+int run_codec(const char *name, enum test_lines_mix mix, size_t nbytes, bool is_small)
 {
+    static const char *const names[] = {"mixed", "runs", "random"};
     bench b = {};
     b.codec = name;
-    b.data = data;
+    b.data = names[mix];
     b.raw.resize(nbytes);
-    fill(CODEC, data, b.raw);
+    test_lines_mix_fill(CODEC, mix, b.raw.data(), nbytes);
     encode<CODEC>(b);
     uint8_t *d_raw, *d_stream;
     MUST(cudaMalloc(&b.d_sum, 8));
@@ -481,15 +426,14 @@ int run_codec(const char *name, const char *data, size_t nbytes, bool is_small)
 template <uint32_t CODEC>
 int run_all(const char *name, size_t nbytes)
 {
-    static const char *const datas[] = {"mixed", "runs", "random"};
     int n_wrong = 0;
-    for (const char *data : datas) {
+    for (unsigned mix = 0; mix < TEST_LINES_MIX_N; mix++) {
         bool has_runs = CODEC == WHARF_CODEC_BDI || CODEC == WHARF_CODEC_BEST;
-        if (strcmp(data, "runs") == 0 && !has_runs)
+        if (mix == TEST_LINES_MIX_RUNS && !has_runs)
             continue;
-        n_wrong += run_codec<CODEC>(name, data, nbytes, false);
+        n_wrong += run_codec<CODEC>(name, (enum test_lines_mix)mix, nbytes, false);
     }
-    return n_wrong + run_codec<CODEC>(name, "mixed", 80000000 / 4096 * 4096, true);
+    return n_wrong + run_codec<CODEC>(name, TEST_LINES_MIX_LINES, 80000000 / 4096 * 4096, true);
 }
 
 } // namespace
