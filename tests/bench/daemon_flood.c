@@ -288,31 +288,6 @@ void bench_shares(struct daemon_bench *bench)
 
 /* ---- fairness ------------------------------------------------------------------------------ */
 
-/* One interactive chunk at a time, as somebody who waits for it would ask for it. */
-static void sample_interactive(const struct daemon_bench *bench, unsigned n,
-                               struct bench_samples *samples)
-{
-    const struct bench_source *source = &bench->sources[0];
-    struct wharf *wharf = bench_open(bench->second_socket, 0, 1);
-    struct bench_loaded loaded = bench_load(wharf, source);
-    void *out = bench_alloc(wharf, BENCH_CHUNK);
-    struct wharf_completion done;
-
-    for (unsigned i = 0; i < n; i++) {
-        unsigned chunk = i % source->n_chunks;
-        struct wharf_job job = bench_job(source, chunk, loaded.in[chunk], out);
-        job.job_class = WHARF_CLASS_INTERACTIVE;
-        usleep(500);
-        double start = bench_now_us();
-        if (wharf_submit(wharf, &job, 1) != 1 || wharf_wait(wharf, &done, 1, 1, -1) != 1 ||
-            done.result != WHARF_OK)
-            bench_die("a job failed");
-        bench_samples_add(samples, bench_now_us() - start);
-    }
-    free(loaded.in);
-    wharf_close(wharf);
-}
-
 static double job_us_here(const struct bench_source *source)
 {
     enum { N = 200 };
@@ -346,12 +321,12 @@ void bench_fairness(struct daemon_bench *bench)
 
     for (unsigned turn = 0; turn < TURNS; turn++) {
         struct crew crew;
-        sample_interactive(bench, n, &alone);
+        bench_sample_interactive(bench, n, &alone);
         crew_init(&crew);
         for (unsigned i = 0; i < bench->n_clients; i++)
             add_client(&crew, bench->wharfd.socket, source);
         usleep(WARM_UP_US);
-        sample_interactive(bench, n, &beside);
+        bench_sample_interactive(bench, n, &beside);
         crew_deinit(&crew);
     }
     row.times = bench_samples_spread(&beside);

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "encoders/decode_job.h"
 
@@ -69,4 +70,28 @@ struct bench_loaded bench_load(struct wharf *wharf, const struct bench_source *s
         memcpy(loaded.in[i], source->packed[i], source->packed_nbytes[i]);
     }
     return loaded;
+}
+
+void bench_sample_interactive(const struct daemon_bench *bench, unsigned n,
+                              struct bench_samples *samples)
+{
+    const struct bench_source *source = &bench->sources[0];
+    struct wharf *wharf = bench_open(bench->second_socket, 0, 1);
+    struct bench_loaded loaded = bench_load(wharf, source);
+    void *out = bench_alloc(wharf, BENCH_CHUNK);
+    struct wharf_completion done;
+
+    for (unsigned i = 0; i < n; i++) {
+        unsigned chunk = i % source->n_chunks;
+        struct wharf_job job = bench_job(source, chunk, loaded.in[chunk], out);
+        job.job_class = WHARF_CLASS_INTERACTIVE;
+        usleep(500);
+        double start = bench_now_us();
+        if (wharf_submit(wharf, &job, 1) != 1 || wharf_wait(wharf, &done, 1, 1, -1) != 1 ||
+            done.result != WHARF_OK)
+            bench_die("a job failed");
+        bench_samples_add(samples, bench_now_us() - start);
+    }
+    free(loaded.in);
+    wharf_close(wharf);
 }

@@ -58,11 +58,17 @@ struct bench_loaded bench_load(struct wharf *wharf, const struct bench_source *s
 /* Decodes chunk i here, with the decoder that the daemon has. */
 void bench_decode_here(const struct bench_source *source, unsigned i, uint8_t *out);
 
+/* The second tenant decodes n interactive chunks, one at a time, as somebody who waits for each one
+ * would ask for it. */
+void bench_sample_interactive(const struct daemon_bench *bench, unsigned n,
+                              struct bench_samples *samples);
+
 void bench_noop(struct daemon_bench *bench);
 void bench_lone_chunk(struct daemon_bench *bench);
 void bench_flood(struct daemon_bench *bench);
 void bench_shares(struct daemon_bench *bench);
 void bench_fairness(struct daemon_bench *bench);
+void bench_compress(struct daemon_bench *bench);
 void bench_shared(struct daemon_bench *bench);
 void bench_recovery(struct daemon_bench *bench);
 void bench_stats(struct daemon_bench *bench);

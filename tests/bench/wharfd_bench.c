@@ -29,6 +29,8 @@ static const char help[] =
     "              them, the same decoder in as many threads of this process\n"
     "  shares      two tenants that flood, one with twice as many clients\n"
     "  fairness    one tenant's interactive chunks beside another one's flood, and alone\n"
+    "  compress    the same beside clients that have all processors compress, in the\n"
+    "              background and as normal jobs\n"
     "  shared      one large stream of rans with splits, alone and beside floods\n"
     "  recovery    kill -9 of the daemon with 1000 jobs in flight\n"
     "  stats       requests while somebody reads all statistics of 5000 tenants, of 100,000\n"
@@ -87,8 +89,9 @@ static const struct {
 } benches[] = {
     {"noop", bench_noop, 0},         {"lone_chunk", bench_lone_chunk, 0},
     {"flood", bench_flood, 0},       {"shares", bench_shares, 0},
-    {"fairness", bench_fairness, 0}, {"shared", bench_shared, 0},
-    {"recovery", bench_recovery, 0}, {"stats", bench_stats, 1},
+    {"fairness", bench_fairness, 0}, {"compress", bench_compress, 0},
+    {"shared", bench_shared, 0},     {"recovery", bench_recovery, 0},
+    {"stats", bench_stats, 1},
 };
 
 static void start_daemon(struct daemon_bench *bench)

@@ -16,11 +16,14 @@ $(BUILD)/wharf_gpu_rans: $(call gpu_obj_of,gpu_rans_main.cu gpu_rans_stream.c gp
 $(BUILD)/wharf_gpu_library: $(call gpu_obj_of,gpu_library_main.c)
 $(BUILD)/wharf_gpu_line: $(call gpu_obj_of,gpu_line_main.cu)
 $(BUILD)/wharf_gpu_lines: $(call gpu_obj_of,gpu_lines_main.c)
-$(BUILD)/wharf_gpu_assist: $(call gpu_obj_of,gpu_assist_main.cu gpu_assist_data.c gpu_compressible.cu gpu_energy.c)
 $(BUILD)/tests/gpu_assist_simt_test: $(call gpu_obj_of,gpu_assist_data.c)
 $(call gpu_obj_of,gpu_library_main.c gpu_lines_main.c): private ALL_CFLAGS += -isystem $(CUDA_HOME)/include
 $(BUILD)/wharf_gpu_%: $(call gpu_obj_of,gpu_device_simt.c gpu_device_cuda.cu gpu_device_library.c) $(gpu_obj) \
     $(call obj,$(wildcard clientlib/cuda/*_calls.c)) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
+	$(call program,$(GPU_LIBS),$(CXX))
+
+# Kernels of other programs, which need headers alone.
+$(BUILD)/wharf_gpu_assist: $(call gpu_obj_of,gpu_assist_main.cu gpu_assist_data.c gpu_compressible.cu gpu_energy.c) $(TESTLIB) $(ENCODING_LIB)
 	$(call program,$(GPU_LIBS),$(CXX))
 
 # Somebody else's program: it has nothing of ours but the checks of CUDA's calls.
