@@ -112,6 +112,7 @@ struct wharf_core {
 
     /* Polled without the lock, so on a cache line of their own. */
     _Alignas(64) uint32_t n_gpus_coming; /* wharf-gpu threads that wait for the lock */
+    uint32_t n_asleep;                   /* threads that sleep until they get the lock */
     uint32_t n_urgent_wakes;             /* of clients that had interactive jobs */
 };
 

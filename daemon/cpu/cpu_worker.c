@@ -95,6 +95,10 @@ static unsigned take_hand(struct wharf_core *core, struct wharf_piece hand[MOST_
 /* A yield that lasts longer than this means that another thread wanted the processor. */
 #define YIELD_NS 20000u
 
+/* How long threads that sleep for the core lock are let go first: for some times as long as one
+ * takes to wake up. */
+#define MOST_PATIENCE_NS 200000u
+
 struct looks {
     unsigned n_vain;     /* polls in a row that found nothing */
     unsigned n_unbroken; /* polls since the last yield */
@@ -144,7 +148,7 @@ static bool look_again(struct wharf_core *core, struct looks *looks)
     looks->n_vain++;
     looks->n_unbroken++;
     bool crowded = pause_briefly(looks);
-    wharf_core_enter(core);
+    wharf_core_enter_last(core, MOST_PATIENCE_NS);
     if (is_for_words)
         wharf_starts_spun(core, wharf_now_ns() - since_ns);
     return crowded;

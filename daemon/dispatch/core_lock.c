@@ -11,6 +11,7 @@
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -78,7 +79,11 @@ static void publish_all(struct wharf_core *core, struct wakes *wakes)
 /* Messages logged under the lock wake the log writer only after the unlock. */
 static void lock(struct wharf_core *core)
 {
-    pthread_mutex_lock(&core->lock);
+    if (pthread_mutex_trylock(&core->lock) != 0) {
+        __atomic_fetch_add(&core->n_asleep, 1, __ATOMIC_RELAXED);
+        pthread_mutex_lock(&core->lock);
+        __atomic_fetch_sub(&core->n_asleep, 1, __ATOMIC_RELAXED);
+    }
     wharf_log_hold();
 }
 
@@ -134,6 +139,27 @@ void wharf_core_enter_first(struct wharf_core *core)
         pthread_mutex_lock(&core->lock);
     wharf_log_hold();
     __atomic_fetch_sub(&core->n_gpus_coming, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * An unlock wakes a thread that sleeps for the lock, which then takes tens of microseconds to come.
+ * A thread that polls again and again would have the lock back by then, nearly each time: beside a
+ * tenant's endless no-ops others would wait for milliseconds.  Each sleeper gets the lock once
+ * before the poller, so what it asks for next waits no longer.
+ */
+void wharf_core_enter_last(struct wharf_core *core, uint64_t most_ns)
+{
+    uint64_t since_ns = 0;
+
+    while (__atomic_load_n(&core->n_asleep, __ATOMIC_RELAXED)) {
+        uint64_t now_ns = wharf_now_ns();
+        since_ns = since_ns ? since_ns : now_ns;
+        if (now_ns - since_ns >= most_ns)
+            break;
+        /* It may want this very processor. */
+        sched_yield();
+    }
+    wharf_core_enter(core);
 }
 
 void wharf_core_leave(struct wharf_core *core)

@@ -20,6 +20,9 @@ struct wharf_use;
 void wharf_core_enter(struct wharf_core *core);
 /* For wharf-gpu threads, which each feed thousands of warps: other threads let them go first. */
 void wharf_core_enter_first(struct wharf_core *core);
+/* For threads that only poll: threads that sleep for the lock go first, as far as they come within
+ * most_ns. */
+void wharf_core_enter_last(struct wharf_core *core, uint64_t most_ns);
 void wharf_core_leave(struct wharf_core *core);
 
 /* wharf_tenant_charge and wharf_tenant_give_back, for callers without the lock. */

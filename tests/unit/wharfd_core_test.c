@@ -4,6 +4,7 @@
  */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #include "tests/lib/test_core.h"
 #include "tests/lib/test_data.h"
 #include "tests/lib/test_random.h"
+#include "tests/lib/test_wait.h"
 
 #define MiB ((uint64_t)1 << 20)
 
@@ -296,5 +298,42 @@ Test(wharfd_core, random_submissions_get_one_completion_each, .init = test_core_
     cr_assert_eq(wharf_ring_reap(&client.ring, &completion), 0);
     cr_assert_eq(TEST_CORE_LOCKED(client.session->n_in_flight), 0);
     test_core_client_deinit(&client);
+    test_core_stop();
+}
+
+/* ---- the lock ------------------------------------------------------------------------------ */
+
+static bool has_had_it;
+
+static void *have_it(void *unused)
+{
+    (void)unused;
+    wharf_core_enter(&test_core);
+    has_had_it = true;
+    wharf_core_leave(&test_core);
+    return NULL;
+}
+
+/* Who polls rings took the lock again before anybody who slept for it had come. */
+Test(wharfd_core, who_sleeps_for_the_lock_has_it_before_who_polls, .init = test_core_set_up)
+{
+    pthread_t thread;
+
+    for (unsigned i = 0; i < 20; i++) {
+        has_had_it = false;
+        wharf_core_enter(&test_core);
+        cr_assert_eq(pthread_create(&thread, NULL, have_it, NULL), 0);
+        cr_assert(TEST_WAIT(__atomic_load_n(&test_core.n_asleep, __ATOMIC_RELAXED) == 1));
+        wharf_core_leave(&test_core);
+        wharf_core_enter_last(&test_core, TEST_WAIT_LIMIT_NS);
+        cr_assert(has_had_it);
+        wharf_core_leave(&test_core);
+        pthread_join(thread, NULL);
+    }
+    /* It does not wait for ever. */
+    __atomic_store_n(&test_core.n_asleep, 1, __ATOMIC_RELAXED);
+    wharf_core_enter_last(&test_core, 1);
+    __atomic_store_n(&test_core.n_asleep, 0, __ATOMIC_RELAXED);
+    wharf_core_leave(&test_core);
     test_core_stop();
 }
