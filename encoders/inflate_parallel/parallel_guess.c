@@ -37,6 +37,8 @@ struct wharf_part *wharf_parallel_guessable(struct wharf_parallel_inflate *strea
         bool has_next =
             part->is_last || (i + 1 < stream->n_begun && wharf_part_at(stream, i + 1)->is_complete);
 
+        /* The next part must be there: a guess ends at the first block of that one, and its last
+         * unit may reach into it. */
         if (part->state != WHARF_PART_READ || !part->is_complete || !has_next)
             continue;
         if (part->nbytes >= stream->min_part_nbytes / 8 &&
@@ -49,6 +51,7 @@ struct wharf_part *wharf_parallel_guessable(struct wharf_parallel_inflate *strea
 
 /* ---- searching, without the lock but where said ------------------------------------------- */
 
+/* A search takes milliseconds, in which the proven decoder may have come by. */
 static bool still_counts(struct wharf_parallel_inflate *stream, const struct wharf_part *part)
 {
     bool counts;
@@ -76,7 +79,8 @@ static bool find_start(struct wharf_parallel_inflate *stream, struct wharf_part 
     return false;
 }
 
-/* Publishes where the guess begins, so that the proven decoder can meet it. */
+/* Publishes where the guess begins, so that the proven decoder can meet it.  A stored block's first
+ * bit is one of several (block_finder.h), and the decoder may come to any of them. */
 static bool tell_start(struct wharf_parallel_inflate *stream, struct wharf_part *part,
                        const struct wharf_block_start *start)
 {
@@ -106,6 +110,8 @@ static void begin_decoder(struct wharf_part *part)
 
 /* ---- decoding ----------------------------------------------------------------------------- */
 
+/* Once a whole window has no marker, no later unit can have one: all are literals, or copies from
+ * within a window before them.  Bytes take half the memory, and the faster loop. */
 static bool may_end_wide(const struct wharf_part *part)
 {
     return !wharf_markers_any(part->wide + wharf_part_n_wide(part), WINDOW);
@@ -147,6 +153,7 @@ static bool make_room(struct wharf_parallel_inflate *stream, struct wharf_part *
     }
     if (!ends_wide)
         wharf_decoder_end_run(stream, decoder);
+    /* If it was proven meanwhile, the proven decoder goes on with the chunk as it is. */
     pthread_mutex_lock(&stream->lock);
     if (part->state == WHARF_PART_GUESS && !ends_wide) {
         keep_chunk(stream, part);
@@ -189,6 +196,8 @@ static bool run_stretch(struct wharf_parallel_inflate *stream, struct wharf_part
     uint32_t reason =
         wharf_inflate_run_until(&decoder->inflate, end_bit - wharf_part_base_bit(decoder->source));
 
+    /* An error is not reported: if the guess is right, the proven decoder goes on from here and
+     * finds it again, with the stream's checksum and position. */
     switch (reason) {
     case WHARF_REASON_NONE:
         return false;
@@ -240,6 +249,7 @@ static void search_and_decode(struct wharf_parallel_inflate *stream, struct whar
             return;
         begin_decoder(part);
         decode(stream, part, &is_wrong);
+        /* A guess that came as far as bytes has decoded a whole window: its start was right. */
         if (i + 1 == MAX_TRIES || !part->decoder->inflate.is_wide)
             return;
         pthread_mutex_lock(&stream->lock);

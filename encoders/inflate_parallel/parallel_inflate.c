@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creation, release, and the consumer's side, which verifies checksums in stream order. */
+/*
+ * Creation, release, and the consumer's side, which verifies checksums in stream order.
+ *
+ * Each thread sums the bytes that it has just written, run by run, and the consumer joins these
+ * sums without reading a byte.  So verifying costs one thread next to nothing, and it happens where
+ * the order is known: a trailer is compared when all output before it has been joined.
+ */
 #include "encoders/inflate_parallel/parallel_inflate.h"
 
 #include <errno.h>
@@ -16,7 +22,7 @@
 /* ---- beginning and end -------------------------------------------------------------------- */
 
 /* One for the proven decoder, one guess for each worker, one being read, and one whose output
- * waits. */
+ * waits.  With fewer, some worker would have nothing to guess while the others work. */
 static unsigned slots_for(unsigned n_workers)
 {
     return n_workers + 3;
@@ -42,6 +48,8 @@ static void init_sizes(struct wharf_parallel_inflate *stream)
     stream->max_queued = max_queued ? max_queued : WHARF_CHUNKS_MAX_QUEUED;
 }
 
+/* Parts, their sources and decoders are made once and used in turn; `wide` memory is larger, and is
+ * made when a guess first needs it. */
 static bool init_part(struct wharf_part *part)
 {
     part->state = WHARF_PART_OVER;
@@ -97,6 +105,7 @@ int wharf_parallel_inflate_new(enum wharf_inflate_format format, unsigned n_work
     return 0;
 }
 
+/* That of a guess with markers is a member of its part. */
 static void free_chunk(struct wharf_chunk *chunk)
 {
     if (chunk && !chunk->part) {
@@ -163,7 +172,8 @@ void wharf_parallel_inflate_stop(struct wharf_parallel_inflate *stream)
 /* ---- verifying ----------------------------------------------------------------------------- */
 
 /* RFC 1950: both sums are modulo 65521, and each byte of the first part counts in the second sum
- * once for each byte of the second part too. */
+ * once for each byte of the second part too.  The second part began with a sum of 1, which is taken
+ * off again: hence `modulus - 1`. */
 static uint32_t adler32_join(uint32_t first, uint32_t second, uint64_t second_nbytes)
 {
     const uint64_t modulus = 65521;
@@ -207,6 +217,7 @@ static void verify_trailer(struct wharf_parallel_inflate *stream, const struct w
              run->bit_pos);
         return;
     }
+    /* From here on all output so far is vouched for; the next member has sums of its own. */
     stream->verified = stream->out_nbytes;
     stream->out_of_member = 0;
     stream->checksum = wharf_parallel_checksum(stream, 0, NULL, 0);
@@ -231,7 +242,8 @@ static void verify_run(struct wharf_parallel_inflate *stream, const struct wharf
     }
 }
 
-/* Verifies a chunk's checksums.  Returns how many of its bytes are output. */
+/* Verifies a chunk's checksums.  Returns how many of its bytes are output: none behind a failure,
+ * whatever the decoder made of what follows. */
 static size_t verify(struct wharf_parallel_inflate *stream, const struct wharf_chunk *chunk)
 {
     size_t nbytes = 0;
@@ -245,6 +257,8 @@ static size_t verify(struct wharf_parallel_inflate *stream, const struct wharf_c
 
 /* ---- the consumer, with the lock ---------------------------------------------------------- */
 
+/* The consumer is done with its span, so the memory behind it may be written again.  A queue that
+ * was full has room now, for which the proven decoder may wait. */
 static void give_back(struct wharf_parallel_inflate *stream)
 {
     struct wharf_chunk *chunk = stream->taken;
@@ -269,6 +283,7 @@ static bool take(struct wharf_parallel_inflate *stream)
     while (!stream->is_stopped) {
         struct wharf_chunk *chunk = stream->first_chunk;
 
+        /* Only the first: a later one may be ready before it, but order is what is asked for. */
         if (chunk && chunk->is_ready) {
             stream->first_chunk = chunk->next;
             if (!stream->first_chunk)
@@ -291,6 +306,7 @@ int wharf_parallel_inflate_next(struct wharf_parallel_inflate *stream, const uin
 
     pthread_mutex_lock(&stream->lock);
     give_back(stream);
+    /* A chunk may have no output, only the end of a run. */
     while (!stream->is_ended && nbytes == 0 && take(stream)) {
         stream->point = (struct wharf_parallel_point){
             stream->taken->has_point ? stream->taken->point_bit : UINT64_MAX,
@@ -301,6 +317,8 @@ int wharf_parallel_inflate_next(struct wharf_parallel_inflate *stream, const uin
         if (nbytes == 0)
             give_back(stream);
     }
+    /* An error of the source or of memory comes behind all output, and only where the data has not
+     * ended before it. */
     if (stream->is_ended)
         stop(stream);
     else if (nbytes == 0)
@@ -359,6 +377,8 @@ void wharf_parallel_inflate_copy_rest(const struct wharf_parallel_inflate *strea
 {
     uint64_t at = stream->outcome.in_nbytes;
 
+    /* What was read behind the stream's end stands in parts that are still there: a part is freed
+     * only when the proven decoder is in a later one. */
     for (uint64_t i = stream->n_freed; i < stream->n_begun; i++) {
         const struct wharf_part *part = wharf_part_at(stream, i);
         uint64_t end = part->offset + part->nbytes;

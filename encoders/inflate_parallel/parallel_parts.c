@@ -36,6 +36,7 @@ void wharf_decoder_enter(struct wharf_decoder *decoder, struct wharf_part *part)
     decoder->source = part;
 }
 
+/* Takes the window along: matches reach back across chunks, which are not in one piece. */
 void wharf_decoder_begin_chunk(struct wharf_decoder *decoder, struct wharf_chunk *chunk)
 {
     struct wharf_inflate *inflate = &decoder->inflate;
@@ -52,6 +53,8 @@ void wharf_decoder_begin_chunk(struct wharf_decoder *decoder, struct wharf_chunk
     decoder->chunk = chunk;
 }
 
+/* Leaves a chunk to the consumer.  The window goes to the decoder's own memory, since the chunk may
+ * be read, freed and written again while the decoder waits. */
 void wharf_decoder_leave_chunk(struct wharf_decoder *decoder)
 {
     struct wharf_inflate *inflate = &decoder->inflate;
@@ -143,6 +146,8 @@ void wharf_parallel_queue(struct wharf_parallel_inflate *stream, struct wharf_ch
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
+/* Frees parts in order, up to the first that somebody still needs: the proven decoder, which is in
+ * it, a thread that guesses, or the consumer, who has its wide output. */
 void wharf_parallel_free_parts(struct wharf_parallel_inflate *stream)
 {
     uint64_t n_freed = stream->n_freed;

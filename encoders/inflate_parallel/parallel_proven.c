@@ -5,6 +5,14 @@
  * It stops between two blocks at the next guess's first bit.  If its position equals that bit, it
  * continues with the guess's decoder, which is proven by this.  If it has passed the bit, it drops
  * the guess.
+ *
+ * Why this proves it: between two blocks a Deflate decoder's state is its bit position and its
+ * window.  The guess had the same bits from the same position, and markers in the place of the
+ * window; so with the window in the place of the markers it has what the proven decoder would have
+ * written.  How the finder came to that position does not matter.
+ *
+ * The steps themselves are those of inflate_stream.c, and fail with the same reasons at the same
+ * bits.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +20,7 @@
 #include "encoders/inflate_parallel/parallel_parts.h"
 #include "encoders/zlib/zlib_header.h"
 
-/* What a step says. */
+/* What a step says.  For want of input or room nothing is lost: the step is taken again. */
 enum verdict { GOES_ON, WANTS_INPUT, WANTS_CHUNK };
 
 /* ---- ends of runs ------------------------------------------------------------------------- */
@@ -71,6 +79,7 @@ static enum verdict read_header(struct wharf_parallel_inflate *stream)
     uint32_t reason = is_zlib ? wharf_zlib_header(in, in_nbytes)
                               : wharf_gzip_header_read(&stream->gzip_header, in, in_nbytes, &taken);
 
+    /* A gzip header may be longer than a part's head, so what was read of it is taken. */
     if (reason == WHARF_REASON_INPUT_TRUNCATED && !is_last(stream)) {
         stream->proven->inflate.bit_pos += is_zlib ? 0 : 8 * (uint64_t)taken;
         return WANTS_INPUT;
@@ -133,6 +142,7 @@ static enum verdict read_next(struct wharf_parallel_inflate *stream)
     size_t in_nbytes;
     const uint8_t *in = in_at(stream, &in_nbytes);
 
+    /* Two bytes say whether a member follows; fewer only at the source's end. */
     if (in_nbytes < 2 && !is_last(stream))
         return WANTS_INPUT;
     if (!wharf_gzip_member_follows(in, in_nbytes))
@@ -218,7 +228,8 @@ static struct wharf_part *meet(struct wharf_parallel_inflate *stream)
     return NULL;
 }
 
-/* Whether a whole window precedes: if not, a marker may stand for a byte that does not exist. */
+/* Whether a whole window precedes: if not, a marker may stand for a byte that does not exist, and
+ * the guess has not failed where the stream does. */
 static bool has_window(const struct wharf_parallel_inflate *stream)
 {
     const struct wharf_inflate *inflate = &stream->proven->inflate;
@@ -246,6 +257,7 @@ static void queue_chunk(struct wharf_parallel_inflate *stream)
 /* Continues with the guess's decoder.  False: another thread runs it and continues. */
 static bool go_over(struct wharf_parallel_inflate *stream, struct wharf_part *part)
 {
+    /* What the guess's markers stand for. */
     memcpy(part->bytes.window, stream->proven->inflate.out_next - WHARF_DEFLATE_WINDOW_NBYTES,
            sizeof(part->bytes.window));
     part->met_bit = wharf_decoder_bit(stream->proven);
@@ -255,6 +267,8 @@ static bool go_over(struct wharf_parallel_inflate *stream, struct wharf_part *pa
     stream->n_wrong = 0;
     if (part->is_stored)
         stream->n_stored = WHARF_MANY_STORED;
+    /* Its decoder is in use without the lock: the thread that uses it sees the state at its next
+     * look, and goes on as the proven decoder. */
     if (part->has_thread) {
         part->state = WHARF_PART_PROVEN;
         return false;
@@ -296,7 +310,8 @@ static void tell_error(struct wharf_parallel_inflate *stream, int error)
     stream->step = WHARF_PROVEN_END;
 }
 
-/* Makes sure of a chunk with room.  False: notes what the decoder waits for. */
+/* Makes sure of a chunk with room.  False: notes what the decoder waits for, so that any worker can
+ * go on with it as soon as that is there. */
 static bool ensure_chunk(struct wharf_parallel_inflate *stream)
 {
     struct wharf_decoder *decoder = stream->proven;
@@ -336,6 +351,7 @@ static bool enter_next(struct wharf_parallel_inflate *stream)
     next = wharf_part_at(stream, decoder->source ? decoder->source->index + 1 : 0);
     stream->proven_want = WHARF_WANTS_NOTHING;
     wharf_decoder_enter(decoder, next);
+    /* Nobody has begun to guess in it, and it would be too late. */
     if (next->state == WHARF_PART_READ)
         next->state = WHARF_PART_OVER;
     wharf_parallel_free_parts(stream);
@@ -357,7 +373,8 @@ bool wharf_parallel_can_prove(const struct wharf_parallel_inflate *stream)
     }
 }
 
-/* Counts consecutive stretches that ended in a stored block. */
+/* Counts consecutive stretches that ended in a stored block.  When coded ones are back, workers
+ * that slept for want of parts to guess are called. */
 static void count_stored(struct wharf_parallel_inflate *stream)
 {
     enum wharf_inflate_phase phase = stream->proven->inflate.phase;
@@ -400,6 +417,8 @@ static void end_stream(struct wharf_parallel_inflate *stream)
     pthread_cond_broadcast(&stream->has_output);
 }
 
+/* Runs the proven decoder until it waits for something, has ended, or belongs to the thread of a
+ * guess that it met.  That thread has proven_busy to itself from then on. */
 void wharf_parallel_prove(struct wharf_parallel_inflate *stream)
 {
     bool goes_on = true;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends guesses: drops wrong ones, and makes the decoders of right ones the proven decoder. */
+/*
+ * Ends guesses: drops wrong ones, and makes the decoders of right ones the proven decoder.
+ *
+ * Nothing is decoded again and next to nothing is copied: the decoder changes hands, its chunks of
+ * bytes go to the consumer as they are, and its wide output becomes a task for any worker.
+ */
 #include <string.h>
 
 #include "encoders/inflate_parallel/parallel_parts.h"
@@ -43,6 +48,7 @@ void wharf_parallel_free_output(struct wharf_parallel_inflate *stream, struct wh
     part->decoder->chunk = NULL;
 }
 
+/* A thread that is at work on the guess keeps its memory until it looks at the state. */
 void wharf_parallel_drop(struct wharf_parallel_inflate *stream, struct wharf_part *part)
 {
     if (part->state == WHARF_PART_GUESS) {
@@ -86,6 +92,7 @@ void wharf_parallel_take_over(struct wharf_parallel_inflate *stream, struct whar
         wharf_parallel_queue(stream, part->first_chunk);
     }
     part->last_chunk = NULL;
+    /* The part gets the old one for its next guess. */
     part->decoder = stream->proven;
     stream->proven = decoder;
     wharf_parallel_free_parts(stream);
@@ -96,6 +103,7 @@ void wharf_parallel_replace(const struct wharf_parallel_inflate *stream, struct 
     /* In pieces small enough that the checksum reads them from the first-level cache. */
     enum { PIECE = 16 << 10 };
     const uint16_t *units = part->wide + WINDOW;
+    /* In place: a byte is written where half a unit was read, or behind it. */
     uint8_t *out = (uint8_t *)(part->wide + WINDOW);
     struct wharf_run *run = &part->wide_chunk.runs[0];
 

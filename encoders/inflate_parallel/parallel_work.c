@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses a worker's next task, in this order: the proven decoder, output, source, a guess. */
+/*
+ * Chooses a worker's next task, in this order: the proven decoder, output, source, a guess.
+ *
+ * The order is that of what others wait for.  Nothing is delivered but by the proven decoder; the
+ * consumer waits for output; guesses need source; and a guess is worth most when all that is done.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +43,8 @@ static size_t part_nbytes(const struct wharf_parallel_inflate *stream)
     return nbytes < stream->max_part_nbytes ? (size_t)nbytes : stream->max_part_nbytes;
 }
 
+/* The end of the part before, so that a unit, a header or a trailer that spans the two can be
+ * decoded from one buffer. */
 static void copy_head(const struct wharf_parallel_inflate *stream, struct wharf_part *part)
 {
     const struct wharf_part *before = wharf_part_at(stream, part->index - 1);
@@ -48,7 +55,7 @@ static void copy_head(const struct wharf_parallel_inflate *stream, struct wharf_
         memcpy(part->in, before->in + before->nbytes, WHARF_PART_HEAD_NBYTES);
 }
 
-/* Fills the part, without the lock. */
+/* Fills the part, without the lock.  Nobody looks at it: it is not complete yet. */
 static int fill_part(struct wharf_parallel_inflate *stream, struct wharf_part *part, size_t wanted,
                      bool *ret_at_end)
 {
