@@ -94,10 +94,13 @@ static uint32_t fill_precode(uint16_t table[PRECODE_ENTRIES],
 
     for (unsigned symbol = 0; symbol < WHARF_DEFLATE_N_PRECODE; symbol++)
         n_words += (uint64_t)1 << 8 * lengths[symbol];
+    /* Words as the first of eight bits: word w of length n is w << (8 - n).  So the next word of a
+     * length begins where those of the shorter ones end, and a complete code ends at 256. */
     for (unsigned nbits = 1; nbits <= WHARF_DEFLATE_MAX_PRECODE_NBITS; nbits++) {
         next |= (uint64_t)(end & 0xff) << 8 * nbits;
         end += (n_words >> 8 * nbits & 0xff) << (8 - nbits);
     }
+    /* Without any word each length is 0 and takes a bit: zlib has it so. */
     if (end == 0) {
         for (unsigned at = 0; at < PRECODE_ENTRIES; at++)
             table[at] = precode_templates[0] + 1;
@@ -151,6 +154,7 @@ static uint32_t read_lengths(struct header_bits *bits, const uint16_t table[PREC
     memset(lengths->nbits, 0, sizeof(lengths->nbits));
     memset(lengths->n_words, 0, sizeof(lengths->n_words));
     for (unsigned i = 0; i < n_lengths;) {
+        /* A word and the most extra bits. */
         if (word_nbits < WHARF_DEFLATE_MAX_PRECODE_NBITS + 7) {
             word = wharf_peek_bits(bits->in, bits->in_nbytes, bit_pos);
             word_nbits = 57;
@@ -161,6 +165,8 @@ static uint32_t read_lengths(struct header_bits *bits, const uint16_t table[PREC
         unsigned repeat =
             (entry >> 7 & 15) + ((unsigned)wharf_low_bits(word, nbits) >> (nbits - extra_nbits));
         unsigned length = entry & PRECODE_REPEATS ? previous : entry >> 11 & 15;
+        /* Past the end `word` has zeros, which are a word too: what was looked up is used only when
+         * it is known that its bits were there. */
         word >>= nbits;
         word_nbits -= nbits;
         bit_pos += nbits;
@@ -168,6 +174,8 @@ static uint32_t read_lengths(struct header_bits *bits, const uint16_t table[PREC
             return WHARF_REASON_INPUT_TRUNCATED;
         if (length == PRECODE_REPEATS || repeat > n_lengths - i)
             return WHARF_REASON_DEFLATE_LENGTH_REPEAT;
+        /* The length eight times over, and the numbers of the next eight symbols; of these only as
+         * many stay as have a length. */
         uint64_t eight = length * 0x0101010101010101u;
         uint64_t four = i * 0x0001000100010001u + 0x0003000200010000u;
         memcpy(lengths->nbits + i, &eight, sizeof(eight));
@@ -177,6 +185,8 @@ static uint32_t read_lengths(struct header_bits *bits, const uint16_t table[PREC
         n_used += length ? repeat : 0;
         previous = length;
         i += repeat;
+        /* A run may go from the litlen code's lengths into the distance code's: each counts its
+         * own. */
         if (i >= lengths->n_litlen && n_words == lengths->n_words[WHARF_CODE_LITLEN]) {
             n_words[length] += repeat - (i - lengths->n_litlen);
             n_words = lengths->n_words[WHARF_CODE_DISTANCE];

@@ -36,6 +36,8 @@ static bool is_stopped(struct bit_reader *bits, struct wharf_inflate_walk *walk)
     return walk->stopped != WHARF_OK;
 }
 
+/* Past the end bits are 0, so that a rule can be finished before `cut_off` is looked at: a field
+ * that is not all there must not be taken for a wrong one. */
 static unsigned read_bit(struct bit_reader *bits)
 {
     if (bits->pos == bits->end) {
@@ -47,6 +49,7 @@ static unsigned read_bit(struct bit_reader *bits)
     return bit;
 }
 
+/* Numbers begin with their lowest bit, unlike code words: RFC 1951 section 3.1.1. */
 static unsigned read_field(struct bit_reader *bits, unsigned nbits)
 {
     unsigned value = 0;
@@ -99,8 +102,10 @@ static unsigned read_symbol(struct bit_reader *bits, const struct code *code)
 
     for (unsigned nbits = 1; nbits <= WHARF_DEFLATE_MAX_CODE_NBITS; nbits++) {
         word = word << 1 | read_bit(bits);
+        /* A word below `first` began with a shorter word and would have ended there. */
         if (word - first < code->n_words[nbits])
             return code->symbols[n_before + word - first];
+        /* An incomplete code has words of one bit alone: behind another first bit there is none. */
         if (!code->complete)
             break;
         n_before += code->n_words[nbits];
@@ -118,12 +123,15 @@ static uint32_t read_precode(struct bit_reader *bits, unsigned n_precode, struct
         lengths[order[i]] = read_field(bits, 3);
     if (bits->cut_off)
         return WHARF_REASON_INPUT_TRUNCATED;
+    /* Complete, or without any word: then all lengths are 0 and cost a bit each, as zlib has it. */
     int left = make_code(code, lengths, WHARF_DEFLATE_N_PRECODE);
     if (left != 0 && left != 1 << WHARF_DEFLATE_MAX_CODE_NBITS)
         return WHARF_REASON_DEFLATE_PRECODE;
     return WHARF_REASON_NONE;
 }
 
+/* One sequence for both codes: a repetition may go from the first one's lengths into the second's,
+ * but not past the end. */
 static uint32_t read_lengths(struct bit_reader *bits, const struct code *precode, uint8_t *lengths,
                              unsigned n_lengths)
 {
@@ -168,6 +176,7 @@ static uint32_t read_dynamic(struct bit_reader *bits, struct code *litlen, struc
         reason = read_lengths(bits, &precode, lengths, n_litlen + n_distance);
     if (reason != WHARF_REASON_NONE)
         return reason;
+    /* In the order of deflate_format.h: of several things that are wrong the first counts. */
     if (lengths[WHARF_DEFLATE_END_OF_BLOCK] == 0)
         return WHARF_REASON_DEFLATE_NO_END;
     int left = make_code(litlen, lengths, n_litlen);
@@ -209,6 +218,7 @@ static uint32_t walk_match(struct bit_reader *bits, const struct code *distance,
     unsigned length = distance_bases[symbol] + read_field(bits, distance_extras[symbol]);
     if (bits->cut_off)
         return WHARF_REASON_INPUT_TRUNCATED;
+    /* All distances are within the window of 32 KiB; what may be missing is output so far. */
     if (length > walk->out_nbytes)
         return WHARF_REASON_DEFLATE_DISTANCE_TOO_FAR;
     return WHARF_REASON_NONE;
@@ -220,6 +230,7 @@ static uint32_t walk_coded(struct bit_reader *bits, const struct code *litlen,
 {
     for (;;) {
         unsigned nbytes = 1;
+        /* Whatever is wrong with a symbol or its match stands at the symbol's first bit. */
         walk->bit_pos = bits->pos;
         unsigned symbol = read_symbol(bits, litlen);
         if (bits->cut_off)
@@ -250,6 +261,7 @@ static uint32_t walk_stored(struct bit_reader *bits, uint64_t out_avail,
         return WHARF_REASON_INPUT_TRUNCATED;
     if (length != (complement ^ 0xffff))
         return WHARF_REASON_DEFLATE_STORED_LENGTH;
+    /* Byte by byte, since either end may come first, and each has its own place. */
     for (; length; length--) {
         walk->bit_pos = bits->pos;
         if (bits->pos == bits->end)
