@@ -2,6 +2,11 @@
 /*
  * zstd_decode.cuh: zstd, encoders/zstd/zstd_format.h, on a warp: frames and their blocks.  ZSTD.md
  * tells how it works.
+ *
+ * Headers are read by all lanes alike: they are a few bytes, each of which says where the next one
+ * is.  The rules are those of zstd_walk.c and zstd_frame.c, in the same order, so that a damaged
+ * stream fails with the same reason at the same bit.  Loads go past the input's end into the same
+ * aligned words (input_source); each length is compared with bytes_left before it is used.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_DECODE_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_DECODE_CUH
@@ -48,6 +53,7 @@ WHARF_DEVICE uint32_t skip_frame(state &st)
     if (left < WHARF_ZSTD_SKIPPABLE_HEADER_NBYTES)
         return WHARF_REASON_INPUT_TRUNCATED;
     uint32_t nbytes = load_bytes(st.source, st.at + WHARF_ZSTD_MAGIC_NBYTES);
+    /* Not a sum, which might wrap. */
     if (nbytes > left - WHARF_ZSTD_SKIPPABLE_HEADER_NBYTES)
         return WHARF_REASON_INPUT_TRUNCATED;
     st.at += WHARF_ZSTD_SKIPPABLE_HEADER_NBYTES + nbytes;
@@ -86,6 +92,7 @@ WHARF_DEVICE uint32_t begin_frame(state &st)
     uint32_t at = st.at + 5;
     uint64_t window = window_of(load_bytes(st.source, at) & 0xff);
     at += !is_single;
+    /* Where a field has no bytes this loads what stands there, and keeps none of it. */
     uint64_t dictionary = load_number(st.source, at, n_dictionary);
     uint64_t content = load_number(st.source, at + n_dictionary, n_content);
     content += n_content == 2 ? 256 : 0;
@@ -99,6 +106,8 @@ WHARF_DEVICE uint32_t begin_frame(state &st)
     st.block_max = st.window_nbytes < MOST ? st.window_nbytes : MOST;
     st.has_content = n_content > 0;
     st.has_checksum = descriptor >> 2 & 1;
+    /* A chunk has less than 4 GiB of output: a frame that claims more fails at its end, as one
+     * whose size is another. */
     bool is_known = n_content > 0 && content < 0xffffffffu;
     st.content_nbytes = uniform(is_known ? (uint32_t)content : 0xffffffffu);
     st.frame_out = st.n_out;
@@ -125,7 +134,7 @@ WHARF_DEVICE failure fill_block(state &st, uint32_t type, uint32_t nbytes, uint3
         out.copy_input(st.source, st.at - st.source.begin, nbytes);
     else
         out.write_run<uint8_t>((uint8_t)load_bytes(st.source, st.at), 0, nbytes);
-    syncwarp();
+    syncwarp(); /* matches and the checksum read it */
     st.n_out += nbytes;
     st.at += type == 0 ? nbytes : 1;
     return {WHARF_REASON_NONE, 0};
@@ -185,6 +194,8 @@ WHARF_DEVICE failure next_frame(state &st, Notes &notes)
         reason = uniform(is_skippable ? skip_frame(st) : begin_frame(st));
     if (reason != WHARF_REASON_NONE || is_skippable)
         return {reason, st.frame_at};
+    /* Blocks may be empty, so their number is not bounded by output.  Each takes steps of a budget
+     * that grows with the input, and looks whether it is to stop. */
     bool is_last = false;
     while (!is_last) {
         if (!st.steps.take(BLOCK_STEPS))

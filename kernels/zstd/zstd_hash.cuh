@@ -3,6 +3,9 @@
  * zstd_hash.cuh: XXH64 (encoders/xxh64.c) of a frame's output.  Lanes load and multiply the words
  * of eight stripes at once; the four sums go from stripe to stripe in all lanes, sum i in the lanes
  * of which i is the rest modulo 4.
+ *
+ * A sum's steps depend on each other: add, rotate, multiply, for every stripe of 32 bytes.  What
+ * can be done beside is the product of each word with PRIME_2.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_HASH_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_HASH_CUH
@@ -61,7 +64,8 @@ WHARF_DEVICE uint64_t load_output(const state &st, uint32_t at)
     return st.out_avail - at >= 15 ? load_8(st.out + at, st.out) : load_few(st.out + at, 8);
 }
 
-/* collective.  Adds the whole stripes of the output so far, which is there (syncwarp). */
+/* collective.  Adds the whole stripes of the output so far, which is there (syncwarp).  Sums
+ * are in memory between blocks. */
 WHARF_DEVICE void add_hash(state &st)
 {
     uint32_t n_stripes = (st.n_out - st.hashed) / STRIPE_NBYTES;
@@ -94,6 +98,7 @@ WHARF_DEVICE uint32_t finish_hash(state &st)
         for (unsigned i = 0; i < 4; i++)
             sum = (sum ^ mix(0, sums[i] * PRIME_2)) * PRIME_1 + PRIME_4;
     }
+    /* The rest, of less than a stripe, by all lanes alike. */
     sum += st.n_out - st.frame_out;
     const uint8_t *p = st.out + st.hashed;
     uint32_t n = st.n_out - st.hashed;

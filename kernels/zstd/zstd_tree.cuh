@@ -2,6 +2,11 @@
 /*
  * zstd_tree.cuh: the tree of literals (encoders/zstd/zstd_tree.c): its weights, which are read by
  * all lanes alike, and its table, which all lanes make.
+ *
+ * Codes go by weight, then by literal.  So once the literals are sorted by weight, in their own
+ * order where that is equal, code number k of a weight is that of its k-th literal, and a table's
+ * entry is found from its index alone: which weight's entries it is among, and which of them.  No
+ * lane waits for another one's entries.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_TREE_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_TREE_CUH
@@ -13,7 +18,7 @@ namespace wharf
 namespace zstd
 {
 
-/* collective.  n weights of four bits from byte `at` of the input on. */
+/* collective.  n weights of four bits from byte `at` of the input on, which are there. */
 WHARF_DEVICE void read_plain_weights(const state &st, uint32_t at, uint32_t n)
 {
     for (uint32_t i = lane_id(); i < n; i += WARP_LANES) {
@@ -75,6 +80,8 @@ WHARF_DEVICE uint32_t read_coded_weights(const state &st, uint32_t at, uint32_t 
 WHARF_DEVICE uint32_t complete_weights(shared &s, uint32_t n)
 {
     uint32_t sum = 0, n_ones = 0, most = 0;
+    /* A weight of w has 2^(w - 1) leaves: zstd_tree.c says why.  A plain weight has up to 15, of
+     * which 256 still fit the sum. */
     for (uint32_t i = lane_id(); i < n; i += WARP_LANES) {
         uint32_t weight = load(&s.tree.weights[i]);
         most = weight > most ? weight : most;
@@ -102,7 +109,11 @@ WHARF_DEVICE uint32_t complete_weights(shared &s, uint32_t n)
     return n_ones >= 2 && n_ones % 2 == 0 ? log : 0;
 }
 
-/* collective.  Sorts the n literals by weight, without those of weight 0. */
+/*
+ * collective.  Sorts the n literals by weight, without those of weight 0: a counting sort of 32 at
+ * a time.  A literal's rank is how many of its weight are in earlier rounds and in lower lanes,
+ * which one match tells of all weights at once.
+ */
 WHARF_DEVICE void sort_literals(tree_memory &t, uint32_t n, uint32_t log)
 {
     uint32_t lane = lane_id();
@@ -122,6 +133,7 @@ WHARF_DEVICE void sort_literals(tree_memory &t, uint32_t n, uint32_t log)
             store(&t.n_of[weight], (uint16_t)(before + popc(same)));
         syncwarp();
     }
+    /* Lane w has weight w: where its literals begin, and where its entries do. */
     uint32_t count = lane > 0 && lane <= log ? load(&t.n_of[lane]) : 0;
     uint32_t first = inclusive_add(count) - count;
     uint32_t n_entries = count << ((lane - 1) & 31);
@@ -158,6 +170,8 @@ WHARF_DEVICE void make_tree(shared &s, uint32_t n, uint32_t log)
     sort_literals(t, n, log);
     if (log > QUICK_TREE_LOG)
         return;
+    /* A lane's indexes only grow, and entries are in order of weight, so the search goes on where
+     * it ended. */
     uint32_t weight = 1;
     for (uint32_t i = lane_id(); i < 1u << log; i += WARP_LANES) {
         while (weight < log && i >= load(&t.starts[weight + 1]))
@@ -167,7 +181,8 @@ WHARF_DEVICE void make_tree(shared &s, uint32_t n, uint32_t log)
     syncwarp();
 }
 
-/* collective.  Keeps the tree for later blocks. */
+/* collective.  Keeps the tree for later blocks: its weights alone, of which make_tree makes the
+ * table again. */
 WHARF_DEVICE void keep_tree(const state &st, uint32_t n, uint32_t log)
 {
     for (uint32_t i = lane_id(); i < n; i += WARP_LANES)
