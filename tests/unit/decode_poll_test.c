@@ -87,21 +87,32 @@ static const char *const data_kinds[] = {"text", "random", "zeros"};
 
 /* ---- tests --------------------------------------------------------------------------------- */
 
+static void check_questions(struct stream *stream, int reference, unsigned codec)
+{
+    const unsigned by_out = PLAIN / WHARF_POLL_OUT_NBYTES;
+    struct counter counter;
+    struct wharf_outcome outcome;
+
+    memset(stream->job.out, 0xaa, PLAIN);
+    run(&stream->job, reference, &counter, 0, &outcome);
+    cr_assert_eq(outcome.result, WHARF_OK, "codec %u", codec);
+    cr_assert_eq(outcome.out_nbytes, PLAIN);
+    cr_assert_eq(memcmp(stream->job.out, stream->plain, PLAIN), 0);
+    cr_assert_geq(counter.n + 2, by_out, "codec %u, %d: %u of %u", codec, reference, counter.n,
+                  by_out);
+}
+
 Test(decode_poll, questions_come_often_and_change_nothing)
 {
     struct counter counter;
     struct wharf_outcome outcome;
 
     for (unsigned i = 0; i < N_CODECS; i++) {
-        for (unsigned k = 0; k < 6; k++) {
+        for (unsigned k = 0; k < 3; k++) {
             struct stream stream;
-            stream_init(&stream, codecs[i], data_kinds[k / 2]);
-            run(&stream.job, k % 2, &counter, 0, &outcome);
-            cr_assert_eq(outcome.result, WHARF_OK, "codec %u", i);
-            cr_assert_eq(outcome.out_nbytes, PLAIN);
-            cr_assert_eq(memcmp(stream.job.out, stream.plain, PLAIN), 0);
-            unsigned by_out = PLAIN / WHARF_POLL_OUT_NBYTES;
-            cr_assert_geq(counter.n + 2, by_out, "codec %u, %u: %u of %u", i, k, counter.n, by_out);
+            stream_init(&stream, codecs[i], data_kinds[k]);
+            check_questions(&stream, 0, i);
+            check_questions(&stream, 1, i);
             /* Nothing is asked where there is little to do, which zeros of zstd's are not. */
             if (stream.job.in_nbytes > 100)
                 stream.job.in_nbytes = 100;
