@@ -319,6 +319,9 @@ Test(wharfd_core, who_sleeps_for_the_lock_has_it_before_who_polls, .init = test_
 {
     pthread_t thread;
 
+    /* Until then they sleep for the lock too. */
+    cr_assert(
+        TEST_WAIT(TEST_CORE_LOCKED(test_core.workers.n_sleeping) == test_core.workers.n_workers));
     for (unsigned i = 0; i < 20; i++) {
         has_had_it = false;
         wharf_core_enter(&test_core);
