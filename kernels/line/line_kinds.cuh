@@ -37,9 +37,10 @@ enum line_kind : uint32_t {
 struct alignas(16) line_record {
     uint32_t base_lo; /* palette: escapes of the quads before each one, a nibble each */
     uint32_t a;       /* bases of 8 bytes: their high word; of 2 bytes: bits 0 to 31 as in b;
-                         palette: a bit for each quad, 1: it has several escapes */
+                         palette: a nibble for each quad, 1: it has several escapes */
     uint32_t b;       /* a bit for each value, 1: the base is added; of 2 bytes: bits 32 to 63;
-                         fpc: patterns; cpack: words of the dictionary */
+                         fpc: patterns; cpack: words of the dictionary; palette: where
+                        content begins */
     uint32_t places;  /* where deltas or content begin; above 16 bits: where the output does */
 };
 
@@ -243,7 +244,7 @@ WHARF_DEVICE line_record make_bf16_record(const line_team &team, uint32_t begin,
 {
     line_bf16_escapes found = count_bf16_escapes<WIDTH>(line_content_words(team), begin);
     *ret_ok = found.sum <= given;
-    return {found.before, found.quads, 0, begin | line << 23};
+    return {found.before, found.several, begin, line << 23};
 }
 
 /* ---- any line ------------------------------------------------------------------------------- */
@@ -326,9 +327,9 @@ struct line_sorter {
     template <unsigned WIDTH>
     WHARF_DEVICE_MEMBER u32x4 decode_bf16(const line_record &r)
     {
-        return line_quad_of_bf16<WIDTH>(line_content_words(team), palette, r.places & 0xffff,
-                                        team.place, r.base_lo >> 4 * team.place & 15,
-                                        (r.a >> team.place & 1) != 0);
+        return line_quad_of_bf16<WIDTH>(line_content_words(team), palette, r.b, team.place,
+                                        r.base_lo >> 4 * team.place & 15,
+                                        (r.a >> 4 * team.place & 1) != 0);
     }
 
     template <uint32_t KIND>
@@ -373,13 +374,14 @@ struct line_sorter {
         }
     }
 
-    /* collective.  The records of a kind begin behind those of the kinds before it. */
+    /* collective.  The records of a kind begin behind those of the kinds before it.  `kinds`: a bit
+     * for each kind that there is. */
     template <uint32_t KIND>
-    WHARF_DEVICE_MEMBER void place_kind(uint32_t own_kind, uint32_t *n, uint32_t *before,
-                                        uint32_t *place)
+    WHARF_DEVICE_MEMBER void place_kind(uint32_t kinds, uint32_t own_kind, uint32_t *n,
+                                        uint32_t *before, uint32_t *place)
     {
         n[KIND] = 0;
-        if (!line_has_kind<CODEC>(KIND))
+        if (!line_has_kind<CODEC>(KIND) || (kinds & 1u << KIND) == 0)
             return;
         uint32_t lines = ballot(own_kind == KIND);
         if (own_kind == KIND)
@@ -403,18 +405,19 @@ struct line_sorter {
                                           uint32_t kind)
     {
         uint32_t n[LINE_N_KINDS], before = 0, place = 0;
-        place_kind<LINE_KIND_CONSTANT>(kind, n, &before, &place);
-        place_kind<WHARF_LINE_BDI_8_1>(kind, n, &before, &place);
-        place_kind<WHARF_LINE_BDI_8_2>(kind, n, &before, &place);
-        place_kind<WHARF_LINE_BDI_8_4>(kind, n, &before, &place);
-        place_kind<WHARF_LINE_BDI_4_1>(kind, n, &before, &place);
-        place_kind<WHARF_LINE_BDI_4_2>(kind, n, &before, &place);
-        place_kind<WHARF_LINE_BDI_2_1>(kind, n, &before, &place);
-        place_kind<LINE_KIND_RAW>(kind, n, &before, &place);
-        place_kind<LINE_KIND_FPC>(kind, n, &before, &place);
-        place_kind<LINE_KIND_CPACK>(kind, n, &before, &place);
-        place_kind<LINE_KIND_PALETTE_3>(kind, n, &before, &place);
-        place_kind<LINE_KIND_PALETTE_4>(kind, n, &before, &place);
+        uint32_t kinds = reduce_or(1u << kind); /* most groups have few */
+        place_kind<LINE_KIND_CONSTANT>(kinds, kind, n, &before, &place);
+        place_kind<WHARF_LINE_BDI_8_1>(kinds, kind, n, &before, &place);
+        place_kind<WHARF_LINE_BDI_8_2>(kinds, kind, n, &before, &place);
+        place_kind<WHARF_LINE_BDI_8_4>(kinds, kind, n, &before, &place);
+        place_kind<WHARF_LINE_BDI_4_1>(kinds, kind, n, &before, &place);
+        place_kind<WHARF_LINE_BDI_4_2>(kinds, kind, n, &before, &place);
+        place_kind<WHARF_LINE_BDI_2_1>(kinds, kind, n, &before, &place);
+        place_kind<LINE_KIND_RAW>(kinds, kind, n, &before, &place);
+        place_kind<LINE_KIND_FPC>(kinds, kind, n, &before, &place);
+        place_kind<LINE_KIND_CPACK>(kinds, kind, n, &before, &place);
+        place_kind<LINE_KIND_PALETTE_3>(kinds, kind, n, &before, &place);
+        place_kind<LINE_KIND_PALETTE_4>(kinds, kind, n, &before, &place);
         syncwarp();
         if (kind != LINE_KIND_NONE)
             store(records + place, own);

@@ -19,31 +19,23 @@ namespace wharf
 {
 
 constexpr uint32_t LINE_BF16_NVALUES = WHARF_LINE_MAX_NBYTES / 2;
+constexpr uint32_t LINE_BF16_FIELDS_NWORDS = LINE_BF16_NVALUES / 4; /* before its indexes */
 constexpr uint32_t LINE_BF16_QUAD_NVALUES = 8;
 
-/* Where escapes begin in a line's content. */
-template <unsigned WIDTH>
-WHARF_CONSTEXPR uint32_t line_bf16_escapes_at()
-{
-    return LINE_BF16_NVALUES + LINE_BF16_NVALUES * WIDTH / 8;
-}
-
-/* Of the eight quads of a line. */
+/* Of the eight quads of a line, a nibble each. */
 struct line_bf16_escapes {
-    uint32_t before; /* a nibble each: the escapes of the quads before it */
-    uint32_t quads;  /* a bit each: it has two escapes or more */
-    uint32_t sum;
+    uint32_t before;  /* the escapes of the quads before it */
+    uint32_t several; /* 1: it has two escapes or more */
+    uint32_t sum;     /* of the line; if it is above 15, nibbles are wrong */
 };
 
-/* One lane.  Looks at the indexes of the line whose content begins at byte `at`. */
+/* One lane.  The indexes of the line whose content begins at byte `at`, as words, and a word of
+ * zeros. */
 template <unsigned WIDTH>
-WHARF_DEVICE line_bf16_escapes count_bf16_escapes(const uint32_t *words, uint32_t at)
+WHARF_DEVICE void load_bf16_indexes(const uint32_t *words, uint32_t at, uint32_t *indexes)
 {
     constexpr uint32_t N_WORDS = LINE_BF16_NVALUES * WIDTH / 32;
-    constexpr uint32_t LOWEST_BITS = WIDTH == 3 ? 0x249249 : 0x11111111;
-    line_bf16_escapes found = {0, 0, 0};
-    uint32_t i = (at + LINE_BF16_NVALUES) / 4, indexes[N_WORDS + 1];
-    uint32_t next = line_fetch(words, i);
+    uint32_t i = at / 4 + LINE_BF16_FIELDS_NWORDS, next = line_fetch(words, i);
     WHARF_UNROLL
     for (unsigned k = 0; k < N_WORDS; k++) {
         uint32_t own = next;
@@ -51,16 +43,37 @@ WHARF_DEVICE line_bf16_escapes count_bf16_escapes(const uint32_t *words, uint32_
         indexes[k] = funnel_right(own, next, 8 * at);
     }
     indexes[N_WORDS] = 0;
+}
+
+/* One lane.  Looks at the indexes of the line whose content begins at byte `at`. */
+template <unsigned WIDTH>
+WHARF_DEVICE line_bf16_escapes count_bf16_escapes(const uint32_t *words, uint32_t at)
+{
+    constexpr uint32_t N_WORDS = LINE_BF16_NVALUES * WIDTH / 32;
+    uint32_t w[N_WORDS + 1], escapes[N_WORDS + 1], counts = 0;
+    load_bf16_indexes<WIDTH>(words, at, w);
+    /* Bits that begin WIDTH ones; of these, where an index begins: every third or fourth. */
+    WHARF_UNROLL
+    for (unsigned k = 0; k < N_WORDS; k++) {
+        uint32_t ones = w[k] & funnel_right(w[k], w[k + 1], 1) & funnel_right(w[k], w[k + 1], 2);
+        if (WIDTH == 4)
+            ones &= funnel_right(w[k], w[k + 1], 3);
+        uint32_t thirds = k % 3 == 0 ? 0x49249249 : k % 3 == 1 ? 0x92492492 : 0x24924924;
+        escapes[k] = ones & (WIDTH == 3 ? thirds : 0x11111111);
+    }
+    escapes[N_WORDS] = 0;
     WHARF_UNROLL
     for (unsigned q = 0; q < 8; q++) {
+        constexpr uint32_t QUAD_BITS = WIDTH == 3 ? 0xffffff : ~0u;
         unsigned bit = LINE_BF16_QUAD_NVALUES * WIDTH * q;
-        uint32_t own = funnel_right(indexes[bit / 32], indexes[bit / 32 + 1], bit % 32);
-        uint32_t escapes = own & own >> 1 & own >> 2 & (WIDTH == 3 ? ~0u : own >> 3) & LOWEST_BITS;
-        found.before |= found.sum << 4 * q; /* what does not fit a nibble is too much anyway */
-        found.quads |= ((escapes & (escapes - 1)) != 0 ? 1u : 0u) << q;
-        found.sum += popc(escapes);
+        uint32_t own = funnel_right(escapes[bit / 32], escapes[bit / 32 + 1], bit % 32);
+        counts += popc(own & QUAD_BITS) << 4 * q; /* at most 8 */
     }
-    return found;
+    uint32_t above = counts & 0xeeeeeeee;
+    uint32_t bytes = (counts & 0x0f0f0f0f) + (counts >> 4 & 0x0f0f0f0f);
+    /* Products whose places are sums of those below: of nibbles, and of bytes. */
+    return {counts * 0x11111110, (above >> 1 | above >> 2 | above >> 3) & 0x11111111,
+            bytes * 0x01010101 >> 24};
 }
 
 /* Eight fields of 3 bits, each in a nibble. */
@@ -120,10 +133,10 @@ template <unsigned WIDTH>
 WHARF_DEVICE u32x4 line_quad_of_bf16(const uint32_t *words, u32x4 palette, uint32_t at,
                                      uint32_t place, uint32_t before, bool has_several)
 {
-    uint32_t indexes = line_word(words, at + LINE_BF16_NVALUES + WIDTH * place);
+    constexpr uint32_t ESCAPES_AT = LINE_BF16_NVALUES + LINE_BF16_NVALUES * WIDTH / 8;
+    uint32_t indexes = line_word(words + LINE_BF16_FIELDS_NWORDS, at + WIDTH * place);
     uint32_t nibbles = WIDTH == 3 ? line_nibbles_of_eight(indexes) : indexes;
-    const uint8_t *escape =
-        reinterpret_cast<const uint8_t *>(words) + at + line_bf16_escapes_at<WIDTH>() + before;
+    const uint8_t *escape = reinterpret_cast<const uint8_t *>(words) + at + ESCAPES_AT + before;
     uint32_t next = load(escape); /* where there is none, it is within 24 bytes of the line */
     if (WIDTH == 3)
         palette.y = byte_perm(palette.y, next, 0x4210);

@@ -101,22 +101,17 @@ WHARF_DEVICE bool wait_or_stop(shared_barrier *barrier, uint32_t parity, const u
     return true;
 }
 
-/* ---- calls ---------------------------------------------------------------------------------- */
-
-/*
- * All 32 lanes of assist warp `number`, from 0 to N_ASSISTS - 1.  Returns when all of its items are
- * decoded, or when the assist warps are stopped.
- */
-template <uint32_t CODEC, unsigned N_STAGES, unsigned N_ASSISTS, uint32_t TYPE>
-WHARF_DEVICE void run_line_assist(line_assists<CODEC, N_STAGES, N_ASSISTS, TYPE> &s,
-                                  const line_array &array, uint32_t number, const line_row &row)
+template <bool BY_KINDS, uint32_t CODEC, unsigned N_STAGES, unsigned N_ASSISTS, uint32_t TYPE>
+WHARF_DEVICE void run_line_assist_by(line_assists<CODEC, N_STAGES, N_ASSISTS, TYPE> &s,
+                                     const line_array &given, uint32_t number, const line_row &row)
 {
+    const line_array array = with_known_shape<CODEC, BY_KINDS>(given);
     line_group_space &space = s.spaces[number];
     uint64_t k = number;
     if (k >= row.n)
         return;
     line_group group = load_line_group<CODEC, TYPE>(array, row.first + k * row.stride);
-    begin_line_group<CODEC, TYPE>(s.table, space, array, group);
+    begin_line_group<CODEC, BY_KINDS>(s.table, space, array, group);
     for (; k < row.n; k += N_ASSISTS) {
         line_group next = group;
         bool has_next = k + N_ASSISTS < row.n;
@@ -127,16 +122,32 @@ WHARF_DEVICE void run_line_assist(line_assists<CODEC, N_STAGES, N_ASSISTS, TYPE>
         if (!wait_or_stop(&s.empty[stage], (turn & 1) ^ 1, &s.stop))
             return;
         u32x4 *out = s.stages[stage];
-        uint32_t n_bad = decode_line_group<CODEC, TYPE>(
+        uint32_t n_bad = decode_line_group<CODEC, TYPE, BY_KINDS>(
             s.table, space, array, group, true,
             [&](uint32_t i, const u32x4 &quad) { store(&out[i], quad); });
         if (has_next)
-            begin_line_group<CODEC, TYPE>(s.table, space, array, next);
+            begin_line_group<CODEC, BY_KINDS>(s.table, space, array, next);
         if (lane_id() == 0)
             store(&s.n_bad[stage], n_bad);
         arrive_as_warp(&s.full[stage]);
         group = next;
     }
+}
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+/*
+ * All 32 lanes of assist warp `number`, from 0 to N_ASSISTS - 1.  Returns when all of its items are
+ * decoded, or when the assist warps are stopped.
+ */
+template <uint32_t CODEC, unsigned N_STAGES, unsigned N_ASSISTS, uint32_t TYPE>
+WHARF_DEVICE void run_line_assist(line_assists<CODEC, N_STAGES, N_ASSISTS, TYPE> &s,
+                                  const line_array &array, uint32_t number, const line_row &row)
+{
+    if (line_goes_by_kinds<CODEC, TYPE>(array))
+        run_line_assist_by<true>(s, array, number, row);
+    else
+        run_line_assist_by<false>(s, array, number, row);
 }
 
 /*

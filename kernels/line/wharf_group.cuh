@@ -269,12 +269,26 @@ WHARF_DEVICE bool line_goes_by_kinds(const line_array &array)
            array.shape.shift == WHARF_LINE_MAX_SHIFT;
 }
 
+/* An array that goes by kinds, or not, with a shape of which the compiler knows as much. */
+template <uint32_t CODEC, bool BY_KINDS>
+WHARF_DEVICE line_array with_known_shape(line_array array)
+{
+    line_shape &shape = array.shape;
+    if (BY_KINDS) {
+        shape.shift = WHARF_LINE_MAX_SHIFT;
+        shape.code_nbits = line_has_nibbles(CODEC) ? 4 : 8;
+        shape.codes_at = shape.layout == WHARF_LINE_PACKED ? (uint32_t)WHARF_LINE_OFFSET_NBYTES : 0;
+        shape.record_nbytes = shape.codes_at + WARP_LANES * shape.code_nbits / 8;
+    }
+    return array;
+}
+
 /* collective.  Begins to copy a group whose record was loaded.  The space is free. */
-template <uint32_t CODEC, uint32_t TYPE>
+template <uint32_t CODEC, bool BY_KINDS>
 WHARF_DEVICE void begin_line_group(const line_table<CODEC> &table, line_group_space &space,
                                    const line_array &array, line_group &group)
 {
-    if (line_goes_by_kinds<CODEC, TYPE>(array))
+    if (BY_KINDS)
         begin_line_kinds(table, space, array, group);
     else
         begin_line_steps(table, space, array, group);
@@ -319,7 +333,7 @@ WHARF_DEVICE void wait_for_line_copy(line_group_space &space, const line_group &
 
 /* collective.  Decodes the group in the space, which is free then.  `fills`: lines that the last
  * group lacks are zeros; otherwise nobody receives them.  How many lines are bad. */
-template <uint32_t CODEC, uint32_t TYPE, typename Sink>
+template <uint32_t CODEC, uint32_t TYPE, bool BY_KINDS, typename Sink>
 WHARF_DEVICE uint32_t decode_line_group(const line_table<CODEC> &table, line_group_space &space,
                                         const line_array &array, const line_group &group,
                                         bool fills, const Sink &sink)
@@ -327,11 +341,38 @@ WHARF_DEVICE uint32_t decode_line_group(const line_table<CODEC> &table, line_gro
     uint32_t n_bad = 0;
     if (group.is_raw)
         take_raw_lines(array, group, fills, sink);
-    else if (line_goes_by_kinds<CODEC, TYPE>(array))
+    else if (BY_KINDS)
         n_bad = decode_line_kinds(table, space, array, group, fills, sink);
     else
         n_bad = decode_line_steps<CODEC, TYPE>(table, space, array, group, fills, sink);
     syncwarp();
+    return n_bad;
+}
+
+template <uint32_t CODEC, uint32_t TYPE, bool BY_KINDS, typename Visit>
+WHARF_DEVICE uint64_t visit_line_groups_by(const line_table<CODEC> &table, line_group_space &space,
+                                           const line_array &given, const line_row &row,
+                                           const Visit &visit)
+{
+    const line_array array = with_known_shape<CODEC, BY_KINDS>(given);
+    uint64_t n_bad = 0;
+    if (row.n == 0)
+        return 0;
+    line_group group = load_line_group<CODEC, TYPE>(array, row.first);
+    begin_line_group<CODEC, BY_KINDS>(table, space, array, group);
+    for (uint64_t k = 0; k < row.n; k++) {
+        line_group next = group;
+        if (k + 1 < row.n)
+            next = load_line_group<CODEC, TYPE>(array, row.first + (k + 1) * row.stride);
+        wait_for_line_copy(space, group);
+        uint64_t first = group.number * LINE_GROUP_NQUADS;
+        n_bad += decode_line_group<CODEC, TYPE, BY_KINDS>(
+            table, space, array, group, false,
+            [&](uint32_t i, const u32x4 &quad) { visit(first + i, quad); });
+        if (k + 1 < row.n)
+            begin_line_group<CODEC, BY_KINDS>(table, space, array, next);
+        group = next;
+    }
     return n_bad;
 }
 
@@ -350,25 +391,9 @@ WHARF_DEVICE uint64_t visit_line_groups(const line_table<CODEC> &table, line_gro
                                         const line_array &array, const line_row &row,
                                         const Visit &visit)
 {
-    uint64_t n_bad = 0;
-    if (row.n == 0)
-        return 0;
-    line_group group = load_line_group<CODEC, TYPE>(array, row.first);
-    begin_line_group<CODEC, TYPE>(table, space, array, group);
-    for (uint64_t k = 0; k < row.n; k++) {
-        line_group next = group;
-        if (k + 1 < row.n)
-            next = load_line_group<CODEC, TYPE>(array, row.first + (k + 1) * row.stride);
-        wait_for_line_copy(space, group);
-        uint64_t first = group.number * LINE_GROUP_NQUADS;
-        n_bad += decode_line_group<CODEC, TYPE>(
-            table, space, array, group, false,
-            [&](uint32_t i, const u32x4 &quad) { visit(first + i, quad); });
-        if (k + 1 < row.n)
-            begin_line_group<CODEC, TYPE>(table, space, array, next);
-        group = next;
-    }
-    return n_bad;
+    return line_goes_by_kinds<CODEC, TYPE>(array)
+               ? visit_line_groups_by<CODEC, TYPE, true>(table, space, array, row, visit)
+               : visit_line_groups_by<CODEC, TYPE, false>(table, space, array, row, visit);
 }
 
 } // namespace wharf
