@@ -23,7 +23,10 @@ static const char help[] =
     "              slot of its own, and those that hold the index\n"
     "  raw_bursts  those of the file; their ratio is what the paper on CABA calls one\n"
     "  packed_nbytes, slots_nbytes  the streams, with all that they need\n"
-    "  zeros, raw  lines that take nothing, and that are as they were\n";
+    "  zeros, raw  lines that take nothing, and that are as they were\n"
+    "\n"
+    "Beside palette, of files named weights: the bytes with exponents as one stream of rans, and\n"
+    "all others as they are.\n";
 
 enum {
     BURST_NBYTES = 32,
@@ -117,6 +120,35 @@ static void measure(const struct file *file, uint32_t codec, uint32_t shift)
            (unsigned long long)c.n_raw);
 }
 
+/* Of bf16: eight bits of exponent, rotated so that the sign is with the mantissa. */
+static void measure_exponents(const struct file *file)
+{
+    const struct wharf_codec_ops *rans = wharf_codec_find(WHARF_CODEC_RANS)->ops;
+    struct wharf_encoder *encoder;
+    size_t n = file->nbytes / 2, nbytes;
+    uint8_t *exponents = bench_check(malloc(n + 1));
+    for (size_t i = 0; i < n; i++)
+        exponents[i] = (uint8_t)(file->data[2 * i + 1] << 1 | file->data[2 * i] >> 7);
+    if (rans->encoder->new (NULL, &encoder) < 0)
+        bench_die("no encoder");
+    size_t bound = rans->encoder->bound(encoder, n);
+    uint8_t *stream = bench_check(malloc(bound)), *out = bench_check(malloc(n + 1));
+    struct wharf_outcome outcome;
+    if (rans->encoder->encode(encoder, exponents, n, stream, bound, &nbytes) < 0)
+        bench_die("cannot encode");
+    rans->decode(stream, nbytes, out, n, NULL, &outcome);
+    if (outcome.result != WHARF_OK || outcome.out_nbytes != n || memcmp(out, exponents, n) != 0)
+        bench_die("wrong output");
+    printf("{\"what\": \"exponent sizes\", \"codec\": \"rans\", \"data\": \"%s\", \"raw_nbytes\": "
+           "%zu, \"packed_nbytes\": %zu, \"ratio_packed\": %.4f}\n",
+           file->name, file->nbytes, nbytes + file->nbytes - n,
+           (double)file->nbytes / (double)(nbytes + file->nbytes - n));
+    rans->encoder->free(encoder);
+    free(exponents);
+    free(stream);
+    free(out);
+}
+
 int main(int argc, char **argv)
 {
     static const uint32_t codecs[N_CODECS] = {WHARF_CODEC_BDI, WHARF_CODEC_FPC, WHARF_CODEC_CPACK,
@@ -131,6 +163,8 @@ int main(int argc, char **argv)
         for (unsigned c = 0; c < N_CODECS; c++)
             for (uint32_t shift = 0; shift < N_SHIFTS; shift++)
                 measure(&file, codecs[c], WHARF_LINE_MIN_SHIFT + shift);
+        if (strcmp(file.name, "weights") == 0)
+            measure_exponents(&file);
         free(file.data);
     }
     return fflush(stdout) == 0 ? 0 : 1;

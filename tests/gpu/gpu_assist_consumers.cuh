@@ -8,6 +8,7 @@
  * behind begin() and before end(); take() by single lanes, in any order of quads.
  *
  *   IN_ROWS        warps go through neighbouring quads, so that few of them share a row
+ *   N_WORKERS      of eight warps of a block, how many work while the others assist them
  *   take<true>()   the 8 lanes that hold a line's quads call it together, in order
  *
  * Whatever the array holds, a consumer reads and writes inside its own memory.
@@ -100,6 +101,7 @@ struct study_shared {
 /* totals[0]: the sum of all words of 8 bytes. */
 struct study_sum {
     static constexpr bool IN_ROWS = false;
+    static constexpr unsigned N_WORKERS = 1;
     study_memory memory;
     uint64_t own;
 
@@ -118,6 +120,7 @@ struct study_sum {
 /* Of numbers of 4 bytes those below 2^16: totals[0] is their sum, totals[1] how many they are. */
 struct study_filter {
     static constexpr bool IN_ROWS = false;
+    static constexpr unsigned N_WORKERS = 1;
     static constexpr uint32_t LIMIT = 1 << 16;
     study_memory memory;
     uint64_t sum;
@@ -145,6 +148,7 @@ struct study_filter {
 /* totals: how many numbers of 4 bytes have each value of their low byte. */
 struct study_histogram {
     static constexpr bool IN_ROWS = false;
+    static constexpr unsigned N_WORKERS = 2;
     study_memory memory;
     uint32_t *bins;
 
@@ -183,6 +187,7 @@ struct study_histogram {
  */
 struct study_sparse {
     static constexpr bool IN_ROWS = false;
+    static constexpr unsigned N_WORKERS = 2;
     study_memory memory;
 
     WHARF_DEVICE_MEMBER void begin(study_shared &, unsigned, unsigned) {}
@@ -213,6 +218,7 @@ struct study_sparse {
 /* A matrix of bf16, row by row.  rows[r]: row r times the vector, which has 14336 values. */
 struct study_matrix {
     static constexpr bool IN_ROWS = true;
+    static constexpr unsigned N_WORKERS = 2;
     static constexpr uint32_t NO_ROW = ~0u;
     study_memory memory;
     float own;
@@ -253,6 +259,7 @@ struct study_matrix {
 /* Nothing but the array itself, at `rows`: what comes over a link and is to stay. */
 struct study_unpack {
     static constexpr bool IN_ROWS = false;
+    static constexpr unsigned N_WORKERS = 1;
     study_memory memory;
 
     WHARF_DEVICE_MEMBER void begin(study_shared &, unsigned, unsigned) {}

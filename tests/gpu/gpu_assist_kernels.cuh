@@ -14,8 +14,7 @@ namespace wharf
 {
 
 constexpr unsigned STUDY_WARPS = 8, STUDY_THREADS = STUDY_WARPS * WARP_LANES;
-/* Of assist warps: a block has one worker, since a block's shared memory is its limit. */
-constexpr unsigned STUDY_N_WORKERS = 1, STUDY_N_ASSISTS = 7, STUDY_N_STAGES = 8;
+constexpr unsigned STUDY_N_STAGES = 8; /* of assist warps */
 
 /* What a launch reads: `n_groups` groups from `first` on. */
 struct study_input {
@@ -86,64 +85,91 @@ __global__ void __launch_bounds__(STUDY_THREADS, 5)
     consumer.end(shared, threadIdx.x, blockDim.x);
 }
 
-template <uint32_t CODEC>
+template <uint32_t CODEC, unsigned N_WORKERS>
 struct study_assists {
-    line_assists<CODEC, STUDY_N_STAGES, STUDY_N_ASSISTS, STUDY_TYPE> warps;
+    line_assists<CODEC, STUDY_N_STAGES, STUDY_WARPS - N_WORKERS, STUDY_TYPE> warps;
     study_shared consumer;
 };
 
 template <typename C, uint32_t CODEC>
-__global__ void __launch_bounds__((STUDY_N_WORKERS + STUDY_N_ASSISTS) * WARP_LANES)
+__global__ void __launch_bounds__(STUDY_THREADS)
     study_assists_kernel(const __grid_constant__ study_input input,
                          const __grid_constant__ study_memory memory)
 {
     extern __shared__ __align__(128) unsigned char bytes[];
-    auto &shared = *reinterpret_cast<study_assists<CODEC> *>(bytes);
+    auto &shared = *reinterpret_cast<study_assists<CODEC, C::N_WORKERS> *>(bytes);
     uint32_t warp = uniform(threadIdx.x / WARP_LANES);
     line_row row = study_row<C>({blockIdx.x, gridDim.x}, input.n_groups);
     C consumer;
     consumer.memory = memory;
     consumer.begin(shared.consumer, threadIdx.x, blockDim.x);
     if (warp == 0)
-        init_line_assists(shared.warps, input.array, STUDY_N_WORKERS);
+        init_line_assists(shared.warps, input.array, C::N_WORKERS);
     __syncthreads();
-    if (warp < STUDY_N_WORKERS)
-        study_work(consumer, shared.warps, row, {warp, STUDY_N_WORKERS});
+    if (warp < C::N_WORKERS)
+        study_work(consumer, shared.warps, row, {warp, C::N_WORKERS});
     else
-        run_line_assist(shared.warps, input.array, warp - STUDY_N_WORKERS, row);
+        run_line_assist(shared.warps, input.array, warp - C::N_WORKERS, row);
     __syncthreads();
     consumer.end(shared.consumer, threadIdx.x, blockDim.x);
 }
 
 /* ---- the hog --------------------------------------------------------------------------------- */
 
-/* Reads memory again and again until *stop is set or `limit_ns` are over.  *n_read: quads. */
-__global__ void __launch_bounds__(STUDY_THREADS)
-    study_hog_kernel(const u32x4 *quads, uint32_t n, const uint32_t *stop, uint32_t *n_begun,
-                     uint64_t limit_ns, uint64_t *n_read)
+constexpr unsigned STUDY_HOG_STAGES = 4, STUDY_HOG_NQUADS = 1024; /* of a copy: 16 KiB */
+
+struct study_hog_shared {
+    u32x4 stages[STUDY_HOG_STAGES][STUDY_HOG_NQUADS];
+    shared_barrier came[STUDY_HOG_STAGES];
+};
+
+/* What host and hog tell each other. */
+struct study_hog_words {
+    uint32_t stop;
+    uint32_t n_begun; /* blocks */
+    uint64_t n_read;  /* bytes */
+    uint64_t ns;      /* for how long, at most of all blocks */
+};
+
+/*
+ * One warp a block.  Brings memory to shared memory, 64 KiB at a time, until words->stop is set or
+ * `limit_ns` are over.  So it takes bandwidth, and next to no instructions.
+ */
+__global__ void __launch_bounds__(WARP_LANES)
+    study_hog_kernel(const u32x4 *quads, uint32_t n_copies, study_hog_words *words,
+                     uint64_t limit_ns)
 {
-    uint64_t begin = time_ns(), own = 0;
-    uint32_t stride = gridDim.x * blockDim.x, i = blockIdx.x * blockDim.x + threadIdx.x, sum = 0;
-    if (threadIdx.x == 0) {
-        atomicAdd(n_begun, 1u);
-        fence_system();
+    extern __shared__ __align__(128) unsigned char bytes[];
+    auto &shared = *reinterpret_cast<study_hog_shared *>(bytes);
+    uint64_t begin = time_ns(), n = 0;
+    uint32_t at = blockIdx.x % n_copies;
+    if (lane_id() == 0) {
+        for (unsigned i = 0; i < STUDY_HOG_STAGES; i++)
+            barrier_init(&shared.came[i], 1);
+        atomicAdd(&words->n_begun, 1u);
     }
-    while (load_shared_by_device(stop) == 0 && time_ns() - begin < limit_ns) {
-        for (unsigned turn = 0; turn < 32; turn++) {
-            u32x4 all[8];
-            WHARF_UNROLL
-            for (unsigned m = 0; m < 8; m++)
-                all[m] = load_nc(quads + (i + m * stride) % n);
-            WHARF_UNROLL
-            for (unsigned m = 0; m < 8; m++)
-                sum += all[m].x;
-            i = (i + 8 * stride) % n;
-            own += 8;
+    syncblock();
+    while (load_shared_by_device(&words->stop) == 0 && time_ns() - begin < limit_ns) {
+        for (unsigned i = 0; i < STUDY_HOG_STAGES; i++) {
+            uint32_t turn = (uint32_t)(n / STUDY_HOG_STAGES);
+            while (turn > 0 && !barrier_try(&shared.came[i], (turn - 1) & 1))
+                ;
+            copy_ahead(shared.stages[i], quads + (uint64_t)at * STUDY_HOG_NQUADS,
+                       16 * STUDY_HOG_NQUADS, &shared.came[i]);
+            at = (at + gridDim.x) % n_copies;
+            n++;
         }
     }
-    if (sum == 1)
-        own++; /* so that nothing is left out */
-    atomicAdd(reinterpret_cast<unsigned long long *>(n_read), (unsigned long long)own);
+    /* Nothing may come after the block's end. */
+    for (unsigned i = 0; i < STUDY_HOG_STAGES && n > 0; i++)
+        while (!barrier_try(&shared.came[i], (n / STUDY_HOG_STAGES - 1) & 1))
+            ;
+    if (lane_id() == 0) {
+        atomicAdd(reinterpret_cast<unsigned long long *>(&words->n_read),
+                  (unsigned long long)(n * 16 * STUDY_HOG_NQUADS));
+        atomicMax(reinterpret_cast<unsigned long long *>(&words->ns),
+                  (unsigned long long)(time_ns() - begin));
+    }
 }
 
 } // namespace wharf

@@ -34,7 +34,7 @@ static const char help[] =
     "  hardware  raw, from memory that the device compresses itself\n"
     "  load      line by line\n"
     "  groups    group by group\n"
-    "  assists   seven assist warps for one worker\n"
+    "  assists   six or seven assist warps of a block for the others\n"
     "  picked    raw or groups, as the profiler of wharf_pick.cuh says\n"
     "\n"
     "Each result is compared with the CPU's; ends with 1 if one is wrong.\n"
@@ -72,6 +72,8 @@ struct kernels {
     enum assist_consumer number;
     uint32_t codec;
     const void *raw, *ideal, *load, *groups, *assists;
+    size_t assists_nbytes; /* of shared memory */
+    unsigned n_workers;
 };
 
 template <typename C, uint32_t CODEC>
@@ -85,7 +87,9 @@ kernels kernels_of(const char *name, const char *codec_name, enum assist_consume
             reinterpret_cast<const void *>(study_raw_kernel<C, true>),
             reinterpret_cast<const void *>(study_load_kernel<C, CODEC>),
             reinterpret_cast<const void *>(study_groups_kernel<C, CODEC>),
-            reinterpret_cast<const void *>(study_assists_kernel<C, CODEC>)};
+            reinterpret_cast<const void *>(study_assists_kernel<C, CODEC>),
+            sizeof(study_assists<CODEC, C::N_WORKERS>),
+            C::N_WORKERS};
 }
 
 /* Not all pairs, since each takes a minute to compile. */
@@ -114,46 +118,52 @@ int n_wrong;
 
 /* ---- the hog -------------------------------------------------------------------------------- */
 
-/* Half as many blocks as multiprocessors, each reading 32 KiB at a time. */
+/* A kernel that reads memory all the time, by one warp and 64 KiB of shared memory on each
+ * multiprocessor. */
 struct hog {
     static constexpr uint64_t LIMIT_NS = 3000000000;
+    static constexpr size_t NBYTES = 512 << 20;
     cudaStream_t stream, stopping;
     u32x4 *quads;
-    uint32_t n_quads = 1 << 24, *words; /* stop, and how many blocks have begun */
-    uint64_t *n_read;
-    bool runs = false;
+    study_hog_words *d_words;
+    double gbps = 0; /* when it ran last */
 
     hog()
     {
         MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
         MUST(cudaStreamCreateWithFlags(&stopping, cudaStreamNonBlocking));
-        MUST(cudaMalloc(&quads, 16 * (size_t)n_quads));
-        MUST(cudaMemset(quads, 0x5a, 16 * (size_t)n_quads));
-        MUST(cudaMalloc(&words, 8));
-        MUST(cudaMalloc(&n_read, 8));
+        MUST(cudaMalloc(&quads, NBYTES));
+        MUST(cudaMemset(quads, 0x5a, NBYTES));
+        MUST(cudaMalloc(&d_words, sizeof(*d_words)));
+        MUST(cudaFuncSetAttribute(study_hog_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  (int)sizeof(study_hog_shared)));
+    }
+    study_hog_words words()
+    {
+        study_hog_words now;
+        MUST(cudaMemcpyAsync(&now, d_words, sizeof(now), cudaMemcpyDeviceToHost, stopping));
+        MUST(cudaStreamSynchronize(stopping));
+        return now;
     }
     void start()
     {
-        unsigned n_blocks = (unsigned)device.multiProcessorCount / 2, n_begun = 0;
-        MUST(cudaMemset(words, 0, 8));
-        MUST(cudaMemset(n_read, 0, 8));
+        unsigned n_blocks = (unsigned)device.multiProcessorCount;
+        MUST(cudaMemset(d_words, 0, sizeof(*d_words)));
         MUST(cudaDeviceSynchronize());
-        study_hog_kernel<<<n_blocks, STUDY_THREADS, 0, stream>>>(quads, n_quads, words, words + 1,
-                                                                 LIMIT_NS, n_read);
+        study_hog_kernel<<<n_blocks, WARP_LANES, sizeof(study_hog_shared), stream>>>(
+            quads, (uint32_t)(NBYTES / (16 * STUDY_HOG_NQUADS)), d_words, LIMIT_NS);
         MUST(cudaGetLastError());
-        while (n_begun < n_blocks) {
-            MUST(cudaMemcpyAsync(&n_begun, words + 1, 4, cudaMemcpyDeviceToHost, stopping));
-            MUST(cudaStreamSynchronize(stopping));
-        }
-        runs = true;
+        while (words().n_begun < n_blocks)
+            ;
     }
     void end()
     {
         static const uint32_t one = 1;
-        MUST(cudaMemcpyAsync(words, &one, 4, cudaMemcpyHostToDevice, stopping));
+        MUST(cudaMemcpyAsync(&d_words->stop, &one, sizeof(one), cudaMemcpyHostToDevice, stopping));
         MUST(cudaStreamSynchronize(stopping));
         MUST(cudaStreamSynchronize(stream));
-        runs = false;
+        study_hog_words last = words();
+        gbps = (double)last.n_read / (double)last.ns;
     }
 };
 
@@ -252,22 +262,21 @@ struct bench {
 
     /* ---- launches ---- */
 
-    unsigned blocks_of(const void *kernel, unsigned n_threads, size_t shared)
+    unsigned blocks_of(const void *kernel, size_t shared)
     {
         int n = 0;
         if (shared > 48 * 1024)
             MUST(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       (int)shared));
-        MUST(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, kernel, (int)n_threads, shared));
+        MUST(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, kernel, STUDY_THREADS, shared));
         /* Room for the hog's block, or some of ours would come last and alone. */
         n = std::max(1, n - (beside != nullptr));
         return (unsigned)n * (unsigned)device.multiProcessorCount;
     }
-    void launch(const void *kernel, const study_input &its_input,
-                unsigned n_threads = STUDY_THREADS, size_t shared = 0)
+    void launch(const void *kernel, const study_input &its_input, size_t shared = 0)
     {
         void *arguments[] = {const_cast<study_input *>(&its_input), &memory};
-        MUST(cudaLaunchKernel(kernel, dim3(blocks_of(kernel, n_threads, shared)), dim3(n_threads),
+        MUST(cudaLaunchKernel(kernel, dim3(blocks_of(kernel, shared)), dim3(STUDY_THREADS),
                               arguments, shared, stream));
     }
 
@@ -330,21 +339,25 @@ struct bench {
                right ? "true" : "false", device.name);
         fflush(stdout);
     }
-    void take(const char *how, double moved, const std::function<void()> &run)
+    void take(const char *how, double moved, const std::function<void()> &run,
+              const std::string &facts = "")
     {
         if (!given.only.empty() && given.only != how)
             return;
         if (beside)
             beside->start();
         times t = measure(run);
-        if (beside)
+        std::string more = facts;
+        if (beside) {
             beside->end();
+            more += "\"hog_GBps\": " + std::to_string((int)beside->gbps) + ", ";
+        }
         if (strcmp(how, "raw") == 0)
             raw_ms = t.median;
         clear();
         run();
         MUST(cudaStreamSynchronize(stream));
-        print(how, t, moved, strcmp(how, "ideal") == 0 || is_right());
+        print(how, t, moved, strcmp(how, "ideal") == 0 || is_right(), more.c_str());
         if (has_energy)
             take_energy(how, run);
     }
@@ -389,6 +402,7 @@ struct bench {
         study_raw_kernel<study_unpack, false>
             <<<8 * (unsigned)device.multiProcessorCount, STUDY_THREADS, 0, stream>>>(input, to);
         MUST(cudaGetLastError());
+        MUST(cudaStreamSynchronize(stream)); /* before anybody may unmap it */
         study_input from = input;
         from.raw = static_cast<const u32x4 *>(hardware.data);
         take("hardware", 0, [&] { launch(all.raw, from); });
@@ -418,7 +432,8 @@ struct bench {
     }
     void take_all()
     {
-        size_t shared = sizeof(study_assists<WHARF_CODEC_BEST>); /* the largest table */
+        char workers[32];
+        snprintf(workers, sizeof(workers), "\"workers\": %u, ", all.n_workers);
         double raw = (double)raw_nbytes(), packed = (double)array.stream_nbytes;
         take("raw", raw, [&] { launch(all.raw, input); });
         take("ideal", raw * input.share / 65536, [&] { launch(all.ideal, input); });
@@ -426,9 +441,8 @@ struct bench {
             take_hardware();
         take("load", packed, [&] { launch(all.load, input); });
         take("groups", packed, [&] { launch(all.groups, input); });
-        take("assists", packed, [&] {
-            launch(all.assists, input, (STUDY_N_WORKERS + STUDY_N_ASSISTS) * WARP_LANES, shared);
-        });
+        take(
+            "assists", packed, [&] { launch(all.assists, input, all.assists_nbytes); }, workers);
         if (!beside && given.only.empty())
             take_picked();
     }
