@@ -16,7 +16,7 @@ $(BUILD)/wharf_gpu_rans: $(call gpu_obj_of,gpu_rans_main.cu gpu_rans_stream.c gp
 $(BUILD)/wharf_gpu_library: $(call gpu_obj_of,gpu_library_main.c)
 $(BUILD)/wharf_gpu_line: $(call gpu_obj_of,gpu_line_main.cu)
 $(BUILD)/wharf_gpu_lines: $(call gpu_obj_of,gpu_lines_main.c)
-$(BUILD)/tests/gpu_assist_simt_test: $(call gpu_obj_of,gpu_assist_data.c)
+$(BUILD)/tests/gpu_assist_simt_test $(BUILD)/race/tests/gpu_assist_simt_test: $(call gpu_obj_of,gpu_assist_data.c)
 $(call gpu_obj_of,gpu_library_main.c gpu_lines_main.c): private ALL_CFLAGS += -isystem $(CUDA_HOME)/include
 $(BUILD)/wharf_gpu_%: $(call gpu_obj_of,gpu_device_simt.c gpu_device_cuda.cu gpu_device_library.c) $(gpu_obj) \
     $(call obj,$(wildcard clientlib/cuda/*_calls.c)) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
@@ -57,7 +57,7 @@ $(BUILD)/tests/wharfd-host: $(worker_obj) $(call gpu_obj_of,engine_host.c) $(DAE
 
 # ---- what runs them ------------------------------------------------------------------------
 
-.PHONY: gpu-programs test-gpu test-gpus bench-gpu study-gpu
+.PHONY: gpu-programs test-gpu test-gpus bench-gpu study-assist study-gpu
 gpu-programs: ## the GPU's worker, its tests and benchmarks, with nvcc
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
 	$(Q)$(MAKE) cuda $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_STREAM) $(GPU_EXAMPLE) $(BUILD)/tests/example_cuda $(BUILD)/tests/example_line_arrives $(BUILD)/wharf_gpu_library $(BUILD)/wharf_gpu_line $(BUILD)/wharf_gpu_lines $(BUILD)/wharf_gpu_assist
@@ -161,6 +161,9 @@ bench-gpu: gpu-programs $(BUILD)/bench/columns $(BUILD)/bench/share_client ## ti
 	$(Q)tests/bench/gpu-run --mode sweep $(gpu_peers)
 	$(Q)tests/bench/gpu-run --codec rans --mode symbols
 	$(Q)tests/bench/share-run --programs $(BUILD) $(gpu_peers)
+
+study-assist: gpu-programs bench-programs $(DAEMON) ## what kernels gain that read compressed arrays: all of tests/bench/assist-study; DATA=DIR
+	$(Q)tests/bench/assist-study $(if $(DATA),--data $(DATA))
 
 study-gpu: gpu-programs $(BUILD)/bench/columns ## what limits decoders on the GPU: all of tests/bench/gpu-study
 	$(Q)tests/bench/gpu-study

@@ -41,34 +41,6 @@ struct study_memory {
 
 /* ---- amounts that many lanes make ------------------------------------------------------------ */
 
-/* One lane. */
-WHARF_DEVICE void study_add(uint64_t *p, uint64_t v)
-{
-#ifdef __CUDACC__
-    atomicAdd(reinterpret_cast<unsigned long long *>(p), (unsigned long long)v);
-#else
-    *p += v;
-#endif
-}
-
-WHARF_DEVICE void study_add(float *p, float v)
-{
-#ifdef __CUDACC__
-    atomicAdd(p, v);
-#else
-    *p += v;
-#endif
-}
-
-/* collective. */
-WHARF_DEVICE void study_add_of_warp(uint64_t *p, uint64_t own)
-{
-    for (unsigned n = WARP_LANES / 2; n > 0; n /= 2)
-        own += shfl(own, lane_id() ^ n);
-    if (lane_id() == 0)
-        study_add(p, own);
-}
-
 WHARF_DEVICE float study_float(uint32_t bits)
 {
 #ifdef __CUDACC__
@@ -89,6 +61,38 @@ WHARF_DEVICE uint32_t study_bits(float v)
     memcpy(&bits, &v, sizeof(bits));
     return bits;
 #endif
+}
+
+/* One lane. */
+WHARF_DEVICE void study_add(uint64_t *p, uint64_t v)
+{
+#ifdef __CUDACC__
+    atomicAdd(reinterpret_cast<unsigned long long *>(p), (unsigned long long)v);
+#else
+    __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+#endif
+}
+
+WHARF_DEVICE void study_add(float *p, float v)
+{
+#ifdef __CUDACC__
+    atomicAdd(p, v);
+#else
+    float old, sum;
+    __atomic_load(p, &old, __ATOMIC_RELAXED);
+    do
+        sum = old + v;
+    while (!__atomic_compare_exchange(p, &old, &sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+#endif
+}
+
+/* collective. */
+WHARF_DEVICE void study_add_of_warp(uint64_t *p, uint64_t own)
+{
+    for (unsigned n = WARP_LANES / 2; n > 0; n /= 2)
+        own += shfl(own, lane_id() ^ n);
+    if (lane_id() == 0)
+        study_add(p, own);
 }
 
 /* ---- consumers ------------------------------------------------------------------------------- */
