@@ -89,6 +89,8 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *
  * Exchange; T is a 32-bit or 64-bit integer
  *   T shfl(T v, unsigned src)        collective.  v of lane src & 31.  All lanes hold a result.
+ *   T shfl_in<N>(T v, unsigned src)  collective.  v of lane src % N of the N neighbours, a power of
+ *                                    two, to which the lane belongs
  *   T shfl_up(T v, unsigned delta)   collective.  v of lane (own - delta); own v where there is no
  *                                    such lane.  delta < 32 and the same in all lanes.
  *   T shfl_down(T v, unsigned delta) likewise, lane (own + delta)

@@ -226,6 +226,13 @@ WHARF_DEVICE T shfl(T v, unsigned src, call_site = {})
     return __shfl_sync(0xffffffffu, v, (int)src);
 }
 
+template <unsigned N, typename T>
+WHARF_DEVICE T shfl_in(T v, unsigned src, call_site = {})
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    return __shfl_sync(0xffffffffu, v, (int)src, (int)N);
+}
+
 template <typename T>
 WHARF_DEVICE T shfl_up(T v, unsigned delta, call_site = {})
 {

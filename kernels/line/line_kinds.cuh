@@ -181,15 +181,10 @@ WHARF_DEVICE u32x4 line_quad_of_fpc(const line_team &team, const line_step *step
     uint32_t before = (team.place < 4 ? r.base_lo : r.a) >> 8 * (team.place & 3) & 255;
     uint32_t pattern = r.b >> 3 * team.place & 7;
     u32x4 all = line_words_4(line_content_words(team), (r.places & 0xffff) + 2 * before);
-    line_step step = load(steps + LINE_FPC_STEPS + pattern);
-    u32x4 w = line_choose({all.x, all.y}, step);
-    uint32_t right = step.shifts >> 8 & 31, even = step.shifts >> 24, odd = step.shifts >> 16 & 31;
-    bool is_raw = pattern == WHARF_LINE_FPC_RAW;
     uint32_t kept = pattern == WHARF_LINE_FPC_ZEROS ? 0 : ~0u;
-    return {is_raw ? all.x : line_shift_back(w.x, even, right) & kept,
-            is_raw ? all.y : line_shift_back(w.y, odd, right) & kept,
-            is_raw ? all.z : line_shift_back(w.z, even, right) & kept,
-            is_raw ? all.w : line_shift_back(w.w, odd, right) & kept};
+    u32x4 w = line_fpc_words({all.x & kept, all.y & kept}, load(steps + LINE_FPC_STEPS + pattern));
+    bool is_raw = pattern == WHARF_LINE_FPC_RAW;
+    return {is_raw ? all.x : w.x, is_raw ? all.y : w.y, is_raw ? all.z : w.z, is_raw ? all.w : w.w};
 }
 
 /* ---- cpack ---------------------------------------------------------------------------------- */
@@ -216,19 +211,22 @@ WHARF_DEVICE line_record make_cpack_record(const line_team &team, uint32_t begin
     return {before[0], before[1], code.variant(), begin | line << 23};
 }
 
-/* One lane. */
+/* collective.  Each lane of a line brings one word, zero or one of the dictionary, for all of them.
+ */
 WHARF_DEVICE u32x4 line_quad_of_cpack(const line_team &team, const line_record &r)
 {
     const uint32_t *words = line_content_words(team);
     uint32_t before = (team.place < 4 ? r.base_lo : r.a) >> 8 * (team.place & 3) & 255;
     uint32_t at = r.places & 0xffff, dictionary_at = at + WHARF_LINE_MAX_NBYTES / 8, v[4];
     uint32_t nibbles = line_word(words, at + 2 * team.place);
-    uint32_t bytes = line_word(words, dictionary_at + 4 * r.b + before);
+    uint32_t bytes = line_word(words, dictionary_at + 4 * r.b + before), own = 0;
+    if (team.place > 0 && team.place <= WHARF_LINE_CPACK_MAX_NWORDS)
+        own = line_word(words, dictionary_at + 4 * team.place - 4);
     WHARF_UNROLL
     for (uint32_t i = 0; i < 4; i++) {
-        uint32_t source = nibbles >> 4 * i & 7, has_byte = nibbles >> (4 * i + 3) & 1;
-        uint32_t word = line_word(words, dictionary_at + 4 * source - 4);
-        v[i] = byte_perm(source == 0 ? 0 : word, bytes, 0x3210 + 4 * has_byte);
+        uint32_t has_byte = nibbles >> (4 * i + 3) & 1;
+        uint32_t word = shfl_in<8>(own, nibbles >> 4 * i); /* its low three bits are the source */
+        v[i] = byte_perm(word, bytes, 0x3210 + 4 * has_byte);
         bytes >>= 8 * has_byte;
     }
     return {v[0], v[1], v[2], v[3]};
@@ -356,14 +354,12 @@ struct line_sorter {
             return line_quad_of_fpc(team, steps, r);
         case LINE_KIND_PALETTE_3:
             return decode_bf16<3>(r);
-        case LINE_KIND_PALETTE_4:
-            return decode_bf16<4>(r);
         default:
-            return line_quad_of_cpack(team, r);
+            return decode_bf16<4>(r);
         }
     }
 
-    /* All lanes of a warp, or some.  Decodes n lines of a kind, each by its team of lanes. */
+    /* collective.  Decodes n lines of a kind, each by its team of lanes. */
     template <uint32_t KIND>
     WHARF_DEVICE_MEMBER void decode_kind(const line_record *records, uint32_t n)
     {
@@ -371,6 +367,20 @@ struct line_sorter {
         for (uint32_t i = lane_id() / 8; i < n; i += WARP_LANES / 8) {
             line_record r = load(records + i);
             sink((r.places >> 20) + team.place, decode<KIND>(r));
+        }
+    }
+
+    /* collective.  The same of cpack, whose lanes need each other: teams without a line repeat the
+     * last one, unused. */
+    WHARF_DEVICE_MEMBER void decode_cpack(const line_record *records, uint32_t n)
+    {
+        WHARF_NO_UNROLL
+        for (uint32_t i = 0; i < n; i += WARP_LANES / 8) {
+            uint32_t own = i + lane_id() / 8;
+            line_record r = load(records + (own < n ? own : n - 1));
+            u32x4 quad = line_quad_of_cpack(team, r);
+            if (own < n)
+                sink((r.places >> 20) + team.place, quad);
         }
     }
 
@@ -395,7 +405,10 @@ struct line_sorter {
     {
         if (!line_has_kind<CODEC>(KIND))
             return records;
-        decode_kind<KIND>(records, n);
+        if (KIND == LINE_KIND_CPACK)
+            decode_cpack(records, n);
+        else
+            decode_kind<KIND>(records, n);
         return records + n;
     }
 

@@ -60,44 +60,43 @@ WHARF_DEVICE u32x4 line_words_4(Words words, uint32_t at)
 /* ---- steps: how bytes become words, of each bdi variant and each fpc pattern ---------------- */
 
 /*
- * Word i is signed_perm() of the content's bytes, with 16 bits of `choices` as the selector.  For
- * fpc the word is then shifted left, by byte 3 of `shifts` for even i and byte 2 for odd i, and
- * right again by byte 1.
+ * Word i is signed_perm() of the content's bytes, with the low half of member i as the selector.
+ * For fpc the word is then shifted left, by the high half of member 0 for even i and of member 1
+ * for odd i, and right again by that of member 2.
  */
 struct alignas(16) line_step {
-    uint32_t choices_01;
-    uint32_t choices_23;
-    uint32_t shifts;
-    uint32_t unused;
+    uint32_t even;
+    uint32_t odd;
+    uint32_t right;
+    uint32_t last;
 };
 constexpr unsigned LINE_N_STEPS = 16;
 constexpr unsigned LINE_FPC_STEPS = 8; /* where those of fpc begin */
 
 WHARF_DEVICE_TABLE uint32_t LINE_STEPS[LINE_N_STEPS][4] = {
     {0, 0, 0, 0},
-    {0, 0, 0, 0},                                              /* REPEAT */
-    {0x88888880u, 0x99999991u},                                /* 8_1 */
-    {0x99999910u, 0xbbbbbb32u},                                /* 8_2 */
-    {0xbbbb3210u, 0xffff7654u},                                /* 8_4 */
-    {0x99918880u, 0xbbb3aaa2u},                                /* 4_1 */
-    {0xbb329910u, 0xff76dd54u},                                /* 4_2 */
-    {0xb3a29180u, 0xf7e6d5c4u},                                /* 2_1 */
-    {0, 0, 0, 0},                                              /* ZEROS: not looked at */
-    {0x00000000u, 0x11111111u, 28 << 8 | 24 << 16 | 28 << 24}, /* SIGNED_4 */
-    {0x99918880u, 0xbbb3aaa2u},                                /* SIGNED_8 */
-    {0xbb329910u, 0xff76dd54u},                                /* SIGNED_16 */
-    {0x32321010u, 0x76765454u, 16 << 16 | 16 << 24},           /* HIGH_HALF */
-    {0xb3a29180u, 0xf7e6d5c4u},                                /* TWO_BYTES */
-    {0x11110000u, 0x33332222u},                                /* REPEATED */
-    {0, 0, 0, 0},                                              /* RAW: not looked at */
+    {0, 0, 0, 0},                                           /* REPEAT */
+    {0x8880, 0x8888, 0x9991, 0x9999},                       /* 8_1 */
+    {0x9910, 0x9999, 0xbb32, 0xbbbb},                       /* 8_2 */
+    {0x3210, 0xbbbb, 0x7654, 0xffff},                       /* 8_4 */
+    {0x8880, 0x9991, 0xaaa2, 0xbbb3},                       /* 4_1 */
+    {0x9910, 0xbb32, 0xdd54, 0xff76},                       /* 4_2 */
+    {0x9180, 0xb3a2, 0xd5c4, 0xf7e6},                       /* 2_1 */
+    {0, 0, 0, 0},                                           /* ZEROS: of bytes that are 0 */
+    {28 << 16, 24 << 16, 0x1111 | 28 << 16, 0x1111},        /* SIGNED_4 */
+    {0x8880, 0x9991, 0xaaa2, 0xbbb3},                       /* SIGNED_8 */
+    {0x9910, 0xbb32, 0xdd54, 0xff76},                       /* SIGNED_16 */
+    {0x1010 | 16 << 16, 0x3232 | 16 << 16, 0x5454, 0x7676}, /* HIGH_HALF */
+    {0x9180, 0xb3a2, 0xd5c4, 0xf7e6},                       /* TWO_BYTES */
+    {0x0000, 0x1111, 0x2222, 0x3333},                       /* REPEATED */
+    {0, 0, 0, 0},                                           /* RAW: not looked at */
 };
 
 WHARF_DEVICE u32x4 line_choose(line_pair bytes, const line_step &step)
 {
-    return {signed_perm(bytes.lo, bytes.hi, step.choices_01),
-            signed_perm(bytes.lo, bytes.hi, step.choices_01 >> 16),
-            signed_perm(bytes.lo, bytes.hi, step.choices_23),
-            signed_perm(bytes.lo, bytes.hi, step.choices_23 >> 16)};
+    return {signed_perm(bytes.lo, bytes.hi, step.even), signed_perm(bytes.lo, bytes.hi, step.odd),
+            signed_perm(bytes.lo, bytes.hi, step.right),
+            signed_perm(bytes.lo, bytes.hi, step.last)};
 }
 
 /* ---- bdi ------------------------------------------------------------------------------------ */
@@ -183,9 +182,14 @@ WHARF_DEVICE uint32_t line_fpc_npairs(uint32_t pattern)
     return 0x82444210u >> 4 * pattern & 15;
 }
 
-WHARF_DEVICE uint32_t line_shift_back(uint32_t word, uint32_t left, uint32_t right)
+/* One lane.  The words of an fpc segment of a pattern that is not raw. */
+WHARF_DEVICE u32x4 line_fpc_words(line_pair bytes, const line_step &step)
 {
-    return (uint32_t)((int32_t)(word << left) >> right);
+    u32x4 w = line_choose(bytes, step);
+    uint32_t even = step.even >> 16, odd = step.odd >> 16, right = step.right >> 16;
+    return {(uint32_t)((int32_t)(w.x << even) >> right), (uint32_t)((int32_t)(w.y << odd) >> right),
+            (uint32_t)((int32_t)(w.z << even) >> right),
+            (uint32_t)((int32_t)(w.w << odd) >> right)};
 }
 
 /* One lane.  A segment that begins at `at`. */
@@ -197,11 +201,7 @@ WHARF_DEVICE u32x4 line_fpc_quad(Words words, const line_step *steps, uint32_t p
     u32x4 all = line_words_4(words, at);
     if (pattern == WHARF_LINE_FPC_RAW)
         return all;
-    line_step step = steps[LINE_FPC_STEPS + pattern];
-    u32x4 w = line_choose({all.x, all.y}, step);
-    uint32_t right = step.shifts >> 8 & 31, even = step.shifts >> 24, odd = step.shifts >> 16 & 31;
-    return {line_shift_back(w.x, even, right), line_shift_back(w.y, odd, right),
-            line_shift_back(w.z, even, right), line_shift_back(w.w, odd, right)};
+    return line_fpc_words({all.x, all.y}, steps[LINE_FPC_STEPS + pattern]);
 }
 
 /* ---- cpack ---------------------------------------------------------------------------------- */

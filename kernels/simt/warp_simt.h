@@ -99,6 +99,13 @@ inline T shfl(T v, unsigned src, call_site at = {})
     return (T)simt::meet("shfl", at, (uint64_t)v).given[src & 31];
 }
 
+template <unsigned N, typename T>
+inline T shfl_in(T v, unsigned src, call_site at = {})
+{
+    static_assert(N <= 32 && (N & (N - 1)) == 0 && (sizeof(T) == 4 || sizeof(T) == 8));
+    return (T)simt::meet("shfl_in", at, (uint64_t)v).given[lane_id() / N * N + src % N];
+}
+
 template <unsigned LANE, typename T>
 inline T from_lane(T v, call_site at = {})
 {

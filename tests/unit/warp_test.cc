@@ -47,6 +47,7 @@ Test(warp, shuffles_bring_the_named_lanes_value)
         expect_eq(from_lane<31>(v), 100);
         expect_eq(from_lane<2>((uint64_t)v << 33), 13ull << 33);
         expect_eq(shfl_up(v, 4), lane < 4 ? v : v - 12);
+        expect_eq(shfl_in<8>(v, lane + 11), 3 * (lane / 8 * 8 + (lane + 3) % 8) + v - 3 * lane);
         expect_eq(shfl_down(v, 31), lane == 0 ? 31 * 3 + 7 : v);
     });
 }
