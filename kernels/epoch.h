@@ -55,7 +55,8 @@ struct wharf_epoch_config {
                           0: never */
     uint32_t most_out; /* warps that store outputs to host memory at the same time; 0: no limit, but
                           WHARF_EPOCH_MOST_OUT is better */
-    uint32_t leaves_room; /* not 0: leaves room on the device for the kernel of another epoch */
+    uint32_t leaves_room; /* leaves room on the device for so many blocks of other epochs */
+    int encodes;          /* the items are WHARF_WORK_ENCODE, and warps need no memory */
     /* Another epoch of this process, which outlives this one, or NULL.  This one shares its models
      * and its part of the device, and `share` is ignored. */
     struct wharf_epoch *beside;
@@ -69,6 +70,9 @@ struct wharf_epoch_config {
  * 32 leave the link idle when blocks decode.
  */
 #define WHARF_EPOCH_MOST_OUT 64u
+
+/* The warps of a block of an epoch that encodes. */
+#define WHARF_EPOCH_ENCODE_WARPS 3u
 
 /* The longest idle_us and stay_us: kernels count nanoseconds, and differences, in 32 bits. */
 #define WHARF_EPOCH_MAX_US 1000000u

@@ -50,6 +50,7 @@ struct wharf_epoch {
     epoch_params params;
     wharf_work_queue queue; /* by the host's addresses */
     bool queue_mapped;
+    wharf_block_kernel kernel;       /* a warp for each item */
     unsigned n_blocks;               /* at most */
     wharf_cuda_partition *partition; /* or NULL: all multiprocessors */
     wharf_block_kernel block_kernel;
@@ -143,35 +144,46 @@ static unsigned take_share(wharf_epoch *epoch, unsigned n_per_sm, unsigned n_sms
     return n_blocks ? n_blocks : 1;
 }
 
+static unsigned warps_of_block(const wharf_epoch *epoch)
+{
+    return epoch->kernel.n_threads / 32;
+}
+
 /* Asks the GPU how many blocks it holds, and takes as many as the configuration wants. */
 static int fit_kernel(wharf_epoch *epoch)
 {
-    const void *function = reinterpret_cast<const void *>(epoch_kernel);
+    if (epoch->config.encodes)
+        epoch->kernel = wharf_epoch_encode_kernel();
+    else
+        epoch->kernel = {reinterpret_cast<const void *>(epoch_kernel), shape::THREADS,
+                         shape::WARPS * shape::SHARED_NBYTES};
+    const void *function = epoch->kernel.function;
     wharf_epoch_info *info = &epoch->info;
     cudaDeviceProp properties;
     cudaFuncAttributes attributes;
-    size_t shared = shape::WARPS * shape::SHARED_NBYTES;
+    size_t shared = epoch->kernel.shared_nbytes;
     int n = 0;
 
     WHARF_CUDA_TRY(cudaGetDeviceProperties(&properties, epoch->config.device));
     WHARF_CUDA_TRY(
         cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
     WHARF_CUDA_TRY(
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, function, shape::THREADS, shared));
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, function, (int)epoch->kernel.n_threads,
+                                                      shared));
     WHARF_CUDA_TRY(cudaFuncGetAttributes(&attributes, function));
     if (n < 1)
         return wharf_cuda_fail(cudaErrorInvalidConfiguration, "fitting a kernel into this GPU");
     unsigned most = take_share(epoch, (unsigned)n, (unsigned)properties.multiProcessorCount);
-    if (epoch->config.leaves_room && most > 1)
-        most--;
-    unsigned wanted = (epoch->config.n_warps + shape::WARPS - 1) / shape::WARPS;
+    unsigned left = epoch->config.leaves_room, in_block = warps_of_block(epoch);
+    most = most > left ? most - left : 1;
+    unsigned wanted = (epoch->config.n_warps + in_block - 1) / in_block;
     epoch->n_blocks = wanted && wanted < most ? wanted : most;
     snprintf(info->device_name, sizeof(info->device_name), "%.63s", properties.name);
-    info->n_warps = epoch->n_blocks * shape::WARPS;
-    info->n_warps_per_sm = (unsigned)n * shape::WARPS;
+    info->n_warps = epoch->n_blocks * in_block;
+    info->n_warps_per_sm = (unsigned)n * in_block;
     info->n_registers = (unsigned)attributes.numRegs;
     info->n_local_nbytes = (unsigned)attributes.localSizeBytes;
-    info->n_shared_nbytes = shape::SHARED_NBYTES;
+    info->n_shared_nbytes = (unsigned)(shared / in_block);
     if (epoch->config.per_batch_if_watched) {
         int is_watched = 0;
         WHARF_CUDA_TRY(cudaDeviceGetAttribute(&is_watched, cudaDevAttrKernelExecTimeout,
@@ -189,7 +201,7 @@ static int fit_block_kernel(wharf_epoch *epoch)
     int n = 0, most = 0;
 
     *kernel = wharf_epoch_block_kernel();
-    if (!kernel->function || epoch->config.few == 0)
+    if (!kernel->function || epoch->config.few == 0 || epoch->config.encodes)
         return 0;
     WHARF_CUDA_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin,
                                           epoch->config.device));
@@ -234,11 +246,13 @@ static int make_memory(wharf_epoch *epoch)
     size_t n_entries = epoch->config.n_entries;
     int rc;
 
-    p.scratch_nbytes = epoch_scratch_nbytes<any_codec>(epoch->config.chunk_nbytes);
+    p.scratch_nbytes =
+        epoch->config.encodes ? 0 : epoch_scratch_nbytes<any_codec>(epoch->config.chunk_nbytes);
     if ((rc = take_memory(epoch, &p.control, sizeof(*p.control))) ||
         (rc = take_memory(epoch, &p.slots, n_entries * sizeof(*p.slots))) ||
         (rc = take_memory(epoch, &p.tasks, n_entries * MAX_SLICES * sizeof(*p.tasks))) ||
-        (rc = take_memory(epoch, &p.scratch, p.n_warps * p.scratch_nbytes)) ||
+        (p.scratch_nbytes &&
+         (rc = take_memory(epoch, &p.scratch, p.n_warps * p.scratch_nbytes))) ||
         (rc = make_models(epoch)))
         return rc;
     WHARF_CUDA_TRY(cudaMemset(p.control, 0, sizeof(*p.control)));
@@ -463,7 +477,7 @@ static unsigned n_blocks_now(const wharf_epoch *epoch)
     if (!epoch->config.per_batch)
         return epoch->n_blocks;
     size_t n_warps = 1 + (size_t)wharf_work_pending(&epoch->queue) * MAX_SLICES;
-    size_t n_blocks = (n_warps + shape::WARPS - 1) / shape::WARPS;
+    size_t in_block = warps_of_block(epoch), n_blocks = (n_warps + in_block - 1) / in_block;
     return n_blocks < epoch->n_blocks ? (unsigned)n_blocks : epoch->n_blocks;
 }
 
@@ -475,7 +489,7 @@ static int cuda_start(wharf_epoch *epoch)
     WHARF_CUDA_TRY(cudaSetDevice(epoch->config.device));
     unsigned n_blocks = n_blocks_now(epoch);
     epoch->params.epoch = number;
-    epoch->params.n_warps = n_blocks * shape::WARPS;
+    epoch->params.n_warps = n_blocks * warps_of_block(epoch);
     choose_kernel(epoch->params, epoch->queue, epoch->n_few, host_ns() - epoch->left_ns,
                   epoch->history);
     void *arguments[] = {&epoch->params};
@@ -486,9 +500,8 @@ static int cuda_start(wharf_epoch *epoch)
                                         arguments, kernel.shared_nbytes, epoch->stream));
         return 0;
     }
-    WHARF_CUDA_TRY(cudaLaunchKernel(reinterpret_cast<const void *>(epoch_kernel), n_blocks,
-                                    shape::THREADS, arguments, shape::WARPS * shape::SHARED_NBYTES,
-                                    epoch->stream));
+    WHARF_CUDA_TRY(cudaLaunchKernel(epoch->kernel.function, n_blocks, epoch->kernel.n_threads,
+                                    arguments, epoch->kernel.shared_nbytes, epoch->stream));
     return 0;
 }
 

@@ -209,7 +209,7 @@ WHARF_DEVICE bool is_for_blocks(const poller &own, const item_facts &facts)
     uint32_t fewer = times_fewer_for_blocks(facts.codec);
     fewer = copy && fewer == 0 ? FEWER_COPIES : fewer;
     bool few = fewer == 1 || own.n_there * fewer <= own.n_few;
-    return !is_decode(facts.opcode) || (fewer && few);
+    return !is_work(facts.opcode) || (fewer && few);
 }
 
 /* collective.  How many of the n items of a look this kernel takes. */
@@ -346,7 +346,7 @@ WHARF_DEVICE void take_look(const epoch_params &p, poller &own, const poll_look 
     item_facts facts = facts_of(look.quad);
     n = n_for_us(p, own, facts, n, now);
     bool here = lane_id() / 4 < n;
-    bool noop = here && !p.faults && !is_decode(facts.opcode) && facts.opcode != WHARF_WORK_PASS;
+    bool noop = here && !p.faults && !is_work(facts.opcode) && facts.opcode != WHARF_WORK_PASS;
     complete_noops(p, own, look, noop, facts);
     if (any_lane(here && !noop)) {
         uint32_t n_slices = place_group(p, own, own.head, n, look.quad, facts, now);

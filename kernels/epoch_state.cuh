@@ -184,11 +184,11 @@ WHARF_DEVICE uint64_t cancel_word(uint32_t index, uint32_t attempt)
     return (uint64_t)attempt << 32 | index;
 }
 
-/* Whether an item is decoded; other items need no work, except in tests of faults. */
-WHARF_DEVICE bool is_decode(uint32_t opcode)
+/* Whether an item is decoded or encoded; other items need no work, except in tests of faults. */
+WHARF_DEVICE bool is_work(uint32_t opcode)
 {
     return opcode == WHARF_WORK_DECODE || opcode == WHARF_WORK_DECODE_PART ||
-           opcode == WHARF_WORK_DECODE_LARGE;
+           opcode == WHARF_WORK_DECODE_LARGE || opcode == WHARF_WORK_ENCODE;
 }
 
 /*

@@ -96,7 +96,14 @@ enum wharf_work_opcode {
     /* DECODE of a chunk of any size that decoders accept.  Its input is copied to, and its output
      * built in, `staging`: device memory of wharf_work_large_nbytes bytes, aligned to 256. */
     WHARF_WORK_DECODE_LARGE = 6,
+    /* Encodes lines, in an epoch that `encodes`, which has no other work: src becomes one stream at
+     * dst, written in place wherever that is.  `parameter` is WHARF_WORK_LINES. */
+    WHARF_WORK_ENCODE = 7,
 };
+
+/* An ENCODE's parameter: a line is 2 to the power of `shift` bytes (5, 6 or 7); the layout and the
+ * type of values as encoders/line/line_format.h numbers them. */
+#define WHARF_WORK_LINES(shift, layout, type) ((shift) | (layout) << 4 | (type) << 8)
 
 /* Where an item's output is built, and how it reaches its destination. */
 enum wharf_work_output {

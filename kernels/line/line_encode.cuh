@@ -10,6 +10,10 @@
  *
  * Invariant: content is never longer than its input, so it never overwrites input that is still to
  * be read.
+ *
+ * Each byte of the input is used once, and nothing that was stored is read back.  How memory is
+ * accessed is a template's argument: line_plain_memory for the memory of a kernel's own caller;
+ * epoch_encode.cuh has one for memory that others may be writing.
  */
 #ifndef WHARF_KERNELS_LINE_LINE_ENCODE_CUH
 #define WHARF_KERNELS_LINE_LINE_ENCODE_CUH
@@ -44,19 +48,44 @@ struct line_encode_shared {
 
 /* An encode job.  The same in all lanes. */
 struct line_encode_job {
-    const uint8_t *in; /* any alignment; read as a constant while the kernel runs */
+    const uint8_t *in; /* any alignment */
     uint32_t in_nbytes;
-    uint8_t *out; /* aligned to 16 */
+    uint8_t *out; /* aligned as the memory's functions want it */
     uint32_t out_avail;
     uint32_t shift;
     uint32_t layout;
 };
 
-template <uint32_t CODEC, uint32_t TYPE>
+/* Memory that nobody else writes while the kernel runs; `out` is aligned to 16. */
+struct line_plain_memory {
+    /* One lane.  Number i of the source's quads, which is within the input. */
+    WHARF_DEVICE_MEMBER u32x4 load_inner(const u32x4 *p) const { return load_nc(p); }
+    /* One lane.  Any one, with zeros outside the input. */
+    WHARF_DEVICE_MEMBER u32x4 load_quad(const input_source &source, uint32_t i) const
+    {
+        return source.load_quad(i);
+    }
+    /* One lane.  A word of the stream, at a multiple of 4 from its beginning. */
+    WHARF_DEVICE_MEMBER void store_word(uint8_t *to, uint32_t word) const
+    {
+        store(reinterpret_cast<uint32_t *>(to), word);
+    }
+    /* collective.  n quads of shared memory, to a multiple of 16 from the stream's beginning. */
+    WHARF_DEVICE_MEMBER void store_quads(uint8_t *to, const u32x4 *from, uint32_t n) const
+    {
+        for (uint32_t i = lane_id(); i < n; i += WARP_LANES)
+            store(reinterpret_cast<u32x4 *>(to) + i, load(&from[i]));
+    }
+    /* collective.  Whether to give up. */
+    WHARF_DEVICE_MEMBER bool is_stopped() const { return false; }
+};
+
+template <uint32_t CODEC, uint32_t TYPE, typename Memory>
 struct line_writer {
     line_encode_shared<CODEC, TYPE> &s;
     line_shape shape;
     uint32_t width; /* of the group's palette */
+    Memory memory;
 
     /* One lane.  16 bytes from byte `skew` of two quads on.  All indexes are constants, so the
      * words stay in registers. */
@@ -85,7 +114,7 @@ struct line_writer {
             u32x4 quads[N_ON_THEIR_WAY];
             WHARF_UNROLL
             for (unsigned k = 0; k < N_ON_THEIR_WAY; k++)
-                quads[k] = load_nc(from + k * WARP_LANES);
+                quads[k] = memory.load_inner(from + k * WARP_LANES);
             WHARF_UNROLL
             for (unsigned k = 0; k < N_ON_THEIR_WAY; k++)
                 store(&s.group[k * WARP_LANES + lane], quads[k]);
@@ -93,9 +122,9 @@ struct line_writer {
             WHARF_UNROLL_BY(2)
             for (unsigned k = 0; k < N_ON_THEIR_WAY; k++) {
                 uint32_t number = at / 16 + k * WARP_LANES + lane;
-                u32x4 quad = source.load_quad(number);
+                u32x4 quad = memory.load_quad(source, number);
                 if (skew != 0)
-                    quad = join_quads(quad, source.load_quad(number + 1), skew);
+                    quad = join_quads(quad, memory.load_quad(source, number + 1), skew);
                 store(&s.group[k * WARP_LANES + lane], quad);
             }
         }
@@ -202,23 +231,23 @@ struct line_writer {
         return shape.layout == WHARF_LINE_PACKED ? end : n_lines << shape.shift;
     }
 
-    /* collective.  Stores the group's record at `to`, which is aligned to 4. */
+    /* collective.  Stores the group's record at `to`. */
     WHARF_DEVICE_MEMBER void store_record(uint8_t *to, uint32_t offset) const
     {
-        uint32_t *words = reinterpret_cast<uint32_t *>(to), i = lane_id();
+        uint32_t i = lane_id();
         if (shape.codes_at != 0) {
             if (i == 0)
-                store(words, offset);
-            words++;
+                memory.store_word(to, offset);
+            to += 4;
         }
         if (i >= (shape.record_nbytes - shape.codes_at) / 4)
             return;
         if (shape.code_nbits == 8) {
-            store(words + i, load(&s.codes[i]));
+            memory.store_word(to + 4 * i, load(&s.codes[i]));
             return;
         }
         uint32_t a = load(&s.codes[2 * i]), b = load(&s.codes[2 * i + 1]);
-        store(words + i, byte_perm(a | a >> 4, b | b >> 4, 0x6420));
+        memory.store_word(to + 4 * i, byte_perm(a | a >> 4, b | b >> 4, 0x6420));
     }
 };
 
@@ -243,13 +272,14 @@ WHARF_DEVICE void store_line_header(const line_encode_job &job, const line_shape
 }
 
 /*
- * collective.  Encodes a chunk.  Returns the stream's size, or 0 if it exceeds out_avail.  TYPE is
- * palette's type of values, and 0 for other codecs.
+ * collective.  Encodes a chunk.  Returns the stream's size, or 0 if it exceeds out_avail or the
+ * memory says to stop.  TYPE is palette's type of values, and 0 for other codecs.
  */
-template <uint32_t CODEC, uint32_t TYPE>
-WHARF_DEVICE uint32_t line_encode(line_encode_shared<CODEC, TYPE> &s, const line_encode_job &job)
+template <uint32_t CODEC, uint32_t TYPE, typename Memory = line_plain_memory>
+WHARF_DEVICE uint32_t line_encode(line_encode_shared<CODEC, TYPE> &s, const line_encode_job &job,
+                                  const Memory &memory = {})
 {
-    line_writer<CODEC, TYPE> writer = {s, line_shape{}, 3};
+    line_writer<CODEC, TYPE, Memory> writer = {s, line_shape{}, 3, memory};
     input_source source;
     source.init(job.in, job.in_nbytes);
     writer.shape.set(CODEC, uniform(job.shift), uniform(job.layout), TYPE, uniform(job.in_nbytes));
@@ -266,12 +296,11 @@ WHARF_DEVICE uint32_t line_encode(line_encode_shared<CODEC, TYPE> &s, const line
         if constexpr (CODEC == WHARF_CODEC_PALETTE)
             writer.make_palette(n_lines, job.out + shape.heads_at + group * WHARF_LINE_HEAD_NBYTES);
         uint32_t n_quads = (writer.encode_lines(n_lines) + 15) / 16;
-        if (16 * n_quads > out_avail - at)
+        if (16 * n_quads > out_avail - at || memory.is_stopped())
             return 0;
         writer.store_record(job.out + WHARF_LINE_HEADER_NBYTES + group * shape.record_nbytes,
                             (at - shape.data_at) / WHARF_LINE_UNIT_NBYTES);
-        for (uint32_t i = lane_id(); i < n_quads; i += WARP_LANES)
-            store(reinterpret_cast<u32x4 *>(job.out + at) + i, load(&s.group[i]));
+        memory.store_quads(job.out + at, s.group, n_quads);
         syncwarp(); /* before the next group */
         at += 16 * n_quads;
     }

@@ -230,6 +230,27 @@ WHARF_DEVICE line_palette_form line_find_palette(const line_piece &piece, line_n
             nibbles};
 }
 
+/* In a kernel that stays, the loop below makes the compiler guard all collectives (KERNELS.md, rule
+ * 9) unless it is a function: such a kernel's source defines this. */
+#ifdef WHARF_LINE_ESCAPES_APART
+#define WHARF_LINE_ESCAPES WHARF_DEVICE_NOINLINE
+#else
+#define WHARF_LINE_ESCAPES WHARF_DEVICE
+#endif
+
+/* One lane.  Writes those of eight exponents that `left` has as escapes, from byte `at` on; returns
+ * the byte behind them. */
+WHARF_LINE_ESCAPES uint32_t line_put_escapes(uint32_t *to, uint32_t at, uint32_t left,
+                                             line_pair exponents)
+{
+    for (; left != 0; left &= left - 1) {
+        uint32_t i = (ffs(left) - 1) / 4;
+        uint32_t four = i < 4 ? exponents.lo : exponents.hi;
+        line_put_bits(to, 8 * at++, four >> 8 * (i & 3) & 255);
+    }
+    return at;
+}
+
 /* One lane. */
 template <uint32_t TYPE>
 WHARF_DEVICE void line_put_palette(uint32_t *to, uint32_t at, const line_piece &piece,
@@ -257,13 +278,12 @@ WHARF_DEVICE void line_put_palette(uint32_t *to, uint32_t at, const line_piece &
     line_put_pair(to, at + N * width / 8 * piece.place, packed);
     at += n_values * width / 8 + form.before;
     WHARF_UNROLL
-    for (unsigned k = 0; k < N / 8; k++)
-        for (uint32_t left = line_escapes_of_eight(form.nibbles.of[k], width); left != 0;
-             left &= left - 1) {
-            uint32_t i = (ffs(left) - 1) / 4;
-            uint32_t four = i < 4 ? numbers.exponents[2 * k] : numbers.exponents[2 * k + 1];
-            line_put_bits(to, 8 * at++, four >> 8 * (i & 3) & 255);
-        }
+    for (unsigned k = 0; k < N / 8; k++) {
+        uint32_t left = line_escapes_of_eight(form.nibbles.of[k], width);
+        if (left != 0)
+            at = line_put_escapes(to, at, left,
+                                  {numbers.exponents[2 * k], numbers.exponents[2 * k + 1]});
+    }
 }
 
 } // namespace wharf

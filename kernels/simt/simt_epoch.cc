@@ -18,6 +18,7 @@
 
 #include "kernels/epoch.h"
 #include "kernels/epoch_block.cuh"
+#include "kernels/epoch_encode.cuh"
 #include "kernels/work_queue_ops.h"
 
 using namespace wharf;
@@ -72,6 +73,12 @@ void run_warp_once(const warp_thread &warp, uint32_t n_started)
     const wharf_epoch &epoch = *warp.epoch;
     simt::options options = {simt::lane_order::random,
                              epoch.config.seed + n_started * MAX_WARPS + warp.number};
+    if (epoch.config.encodes) {
+        simt::run_warp<epoch_encode_shared>(options, [&](epoch_encode_shared &s) {
+            run_encode_warp(s, epoch.params, warp.number);
+        });
+        return;
+    }
     if (epoch.params.by_blocks) {
         simt::run_block<epoch_block_shared>(
             options, any_block_codec::WARPS, [&](epoch_block_shared &s, unsigned in_block) {
@@ -132,7 +139,7 @@ int make_memory(wharf_epoch *epoch)
 {
     epoch_params &p = epoch->params;
     const wharf_epoch_config &config = epoch->config;
-    p.scratch_nbytes = epoch_scratch_nbytes<any_codec>(config.chunk_nbytes);
+    p.scratch_nbytes = config.encodes ? 0 : epoch_scratch_nbytes<any_codec>(config.chunk_nbytes);
     if (!take_memory(epoch, &p.control, sizeof(*p.control)) ||
         !take_memory(epoch, &p.slots, config.n_entries * sizeof(*p.slots)) ||
         !take_memory(epoch, &p.tasks, (size_t)config.n_entries * MAX_SLICES * sizeof(*p.tasks)) ||
@@ -239,7 +246,7 @@ int simt_open(const wharf_epoch_config *config, wharf_epoch **ret_epoch)
         return fail(-ENOMEM, "memory");
     epoch->config = *config;
     epoch->params = epoch_params_of(*config, config->queue, n_warps);
-    epoch->n_few = config->few * (n_warps - 1);
+    epoch->n_few = config->encodes ? 0 : config->few * (n_warps - 1);
     pthread_mutex_init(&epoch->lock, nullptr);
     pthread_cond_init(&epoch->changed, nullptr);
     int rc = make_memory(epoch);
