@@ -48,6 +48,18 @@ uint32_t wharf_encode_flaw(const struct wharf_encode_choice *choice)
                : WHARF_REASON_NONE;
 }
 
+bool wharf_encode_lines(const struct wharf_encode_choice *choice,
+                        struct wharf_line_choice *ret_lines)
+{
+    const struct wharf_codec_ops *ops = wharf_codec_find(choice->codec)->ops;
+    const struct wharf_encoder_row *row = row_of(ops, choice);
+
+    if (choice->codec < WHARF_CODEC_BDI || choice->codec > WHARF_CODEC_PALETTE || !row)
+        return false;
+    *ret_lines = wharf_line_choice_of(choice->codec, (uint32_t)(row - ops->encoder_rows));
+    return true;
+}
+
 int wharf_encode_bound(const struct wharf_encode_choice *choice, size_t in_nbytes,
                        size_t *ret_nbytes)
 {

@@ -10,6 +10,7 @@
 #define WHARF_ENCODERS_ENCODE_JOB_H
 
 #include "encoders/codec.h"
+#include "encoders/line/line.h"
 
 /* How a chunk is to be compressed. */
 struct wharf_encode_choice {
@@ -22,6 +23,10 @@ struct wharf_encode_choice {
 /* Why there is no such encoder, codec, parameter, encoder and level looked at in this order; or
  * NONE. */
 uint32_t wharf_encode_flaw(const struct wharf_encode_choice *choice);
+
+/* For a good choice: whether it encodes lines, and how.  Then wharf_line_encode gives the stream. */
+bool wharf_encode_lines(const struct wharf_encode_choice *choice,
+                        struct wharf_line_choice *ret_lines);
 
 /*
  * What a stream of in_nbytes can take at most, by this encoder or, where only a daemon has it, by

@@ -104,6 +104,7 @@ static const char daemon_help[] =
 
 static const char asked_daemon_help[] =
     "      --socket PATH    through the daemon at PATH; without it in this process\n"
+    "      --engine E       gpu, simt: by a daemon's GPU alone; or auto, cpu\n"
     "      --patience N     wait N seconds for a daemon that is away; default 10\n";
 
 static const char quiet_help[] =
@@ -315,8 +316,6 @@ static int check_demands(const struct wharf_cli_command *command,
                                    engine);
     if (options->embedded && command->daemon == WHARF_CLI_DAEMON_MUST)
         return wharf_cli_say_usage(command->name, "--embedded: this command is about a daemon");
-    if (command->daemon == WHARF_CLI_DAEMON_ASKED && is_daemons)
-        return wharf_cli_say_usage(command->name, "--engine %s: GPUs do not compress", engine);
     if (command->daemon == WHARF_CLI_DAEMON_NEVER && (options->socket || is_daemons))
         return wharf_cli_say_usage(
             command->name, "%s%s: this command works in this process alone, on the CPU",

@@ -45,7 +45,7 @@ struct wharf_cli_command {
     enum {
         WHARF_CLI_DAEMON_MAY,   /* through a daemon, or in this process */
         WHARF_CLI_DAEMON_NEVER, /* in this process */
-        WHARF_CLI_DAEMON_ASKED, /* in this process, or by --socket through that daemon */
+        WHARF_CLI_DAEMON_ASKED, /* in this process, or through a daemon that options name */
         WHARF_CLI_DAEMON_MUST,  /* about a daemon */
     } daemon;
 

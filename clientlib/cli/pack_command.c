@@ -384,7 +384,7 @@ static int run(int argc, char **argv)
     if (status != WHARF_CLI_GO_ON)
         return status;
     options.verbose = settings.verbose;
-    if (options.socket)
+    if (options.socket || options.engine >= WHARF_ENGINE_GPU)
         status = open_daemon(&settings, &options, &service);
     if (status == WHARF_CLI_GO_ON)
         status = wharf_cli_each_file(&each, argv + operands.first, operands.n);

@@ -164,6 +164,9 @@ const struct wharf_setting wharf_settings[] = {
     {"gpu", "large_longest", DURATION, RELOADS, DAEMON(gpu_large_longest_ns), "1min", S, HOUR, NULL,
      "A chunk that has such a place for so long ends with QUOTA.  With simt it is a thousand times "
      "as long."},
+    {"gpu", "compress", COUNT, AT_START, DAEMON(gpu_compress_warps), "32", 0, 512, NULL,
+     "Warps of each GPU that compress, by bdi, fpc, cpack, best and palette, and do nothing else; "
+     "0: GPUs do not compress."},
     {"gpu", "kernel", CHOICE, AT_START, DAEMON(gpu_kernel), "auto", 0, 0, gpu_kernels,
      "epoch: a kernel stays while there is work; batch: one for each batch of work; auto is epoch, "
      "or batch under profilers, launches that block and display watchdogs."},

@@ -40,7 +40,7 @@ void wharf_stats_copy_daemon(const struct wharf_core *core, struct wharf_stats_d
     ret_daemon->n_busy = core->workers.n_short + core->workers.n_long;
     ret_daemon->n_queued = wharf_place_n_queued(core);
     ret_daemon->n_idle_running = core->idle_work.n_running;
-    ret_daemon->n_idle_allowed = wharf_idle_work_allowed(core);
+    ret_daemon->n_idle_allowed = wharf_idle_work_allowed(&core->idle_work, core->workers.n_workers);
     ret_daemon->n_idle_pieces = core->idle_work.n_pieces;
     ret_daemon->n_idle_throttled = core->idle_work.n_throttled;
     ret_daemon->n_shared_chunks = core->workers.n_shared_chunks;

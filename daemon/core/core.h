@@ -56,15 +56,6 @@ struct wharf_starts {
     uint64_t woken_ns;       /* the price of the loop thread's wake-up, unless it was paid */
 };
 
-/* Work for idle processors only: idle_work.h. */
-struct wharf_idle_work {
-    uint32_t n_running; /* pieces that workers have now */
-    uint32_t n_fewer;   /* how many of the workers may not take such work at present */
-    uint32_t n_calm;    /* pieces that ended since the last time that another job had to wait */
-    uint64_t n_pieces;  /* begun */
-    uint64_t n_throttled;
-};
-
 struct wharf_core {
     pthread_mutex_t lock;
     struct wharf_loop *loop;
@@ -106,7 +97,7 @@ struct wharf_core {
     uint32_t n_called;
 
     struct wharf_worker_counts workers;
-    struct wharf_idle_work idle_work;
+    struct wharf_idle_work idle_work; /* of the CPU's workers */
     bool is_short_of_workers; /* all spare workers replace blocked ones; read atomically */
     bool nothing_fits;        /* no queued job can start now */
 

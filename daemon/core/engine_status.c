@@ -35,7 +35,8 @@ uint32_t wharf_place_n_for_cpu(const struct wharf_core *core)
                  core->sched[WHARF_POOL_ANY].n_queued;
 
     if (!core->fleet.gpus_up)
-        n += core->sched[WHARF_POOL_GPU].n_queued + core->sched[WHARF_POOL_LARGE].n_queued;
+        n += core->sched[WHARF_POOL_GPU].n_queued + core->sched[WHARF_POOL_LARGE].n_queued +
+             core->sched[WHARF_POOL_ENCODE].n_queued;
     /* What was queued for a GPU that has no worker now is the CPU's to move. */
     for (uint32_t gpu = 0; gpu < core->fleet.n_gpus; gpu++)
         n += wharf_place_is_up(core, gpu) ? 0 : n_of_own(core, gpu);
@@ -57,5 +58,8 @@ bool wharf_place_may_import(const struct wharf_core *core)
 
 bool wharf_place_gpu_codes(const struct wharf_core *core, const struct wharf_job *job)
 {
-    return !wharf_job_compresses(job) && core->fleet.gpu_codecs >> job->submission.codec & 1;
+    uint64_t codecs =
+        wharf_job_compresses(job) ? core->fleet.gpu_encoders : core->fleet.gpu_codecs;
+
+    return codecs >> job->submission.codec & 1;
 }

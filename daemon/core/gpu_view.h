@@ -14,6 +14,18 @@
 
 struct wharf_gpu_backend;
 
+/* An engine's work that takes only what is idle: idle_work.h. */
+struct wharf_idle_work {
+    uint32_t n_running; /* pieces that it has now */
+    uint32_t n_fewer;   /* how many fewer it may have than it could */
+    uint32_t n_calm;    /* pieces that ended since it last delayed another job */
+    uint32_t strain;    /* sum of what recent chunks took beside it, in percent; 0: none did */
+    uint64_t n_pieces;  /* begun */
+    uint64_t n_throttled;
+    uint64_t n_withdrawn; /* pieces that were taken back to be begun again later */
+    uint64_t nbytes;      /* of sources of those that ended well */
+};
+
 /*
  * One GPU and its worker; the GPU's backend keeps it up to date.  Flags that are checked for all
  * GPUs at once are bits in struct wharf_gpu_fleet, such as gpus_up.
@@ -32,6 +44,8 @@ struct wharf_gpu_view {
     uint32_t n_warps;    /* warps that decode at the same time, at least 1 while it is up */
     uint64_t latency_ns; /* from handing over an empty job until its completion is seen */
     uint32_t n_large, n_large_free; /* places for large chunks: all, and free ones */
+    uint32_t n_encode, n_encode_free; /* warps that compress: all, and those without work */
+    struct wharf_idle_work idle_work; /* of these */
     uint32_t n_in_flight;           /* items that the worker has */
     uint64_t in_flight_ns;          /* sum of the warp time estimated for them */
     uint64_t in_flight_nbytes;      /* of their sources and capacities */
@@ -53,6 +67,8 @@ struct wharf_gpu_view {
     uint64_t n_given_up;       /* chunks withdrawn after `longest`, which the CPU decoded */
     uint64_t n_lost;           /* chunks that workers had when they ended */
     uint64_t n_large_chunks;   /* decoded in places for large chunks */
+    uint64_t n_encoded;        /* chunks compressed, good or bad */
+    uint64_t encoded_in_nbytes, encoded_out_nbytes; /* of the good ones */
     uint64_t n_left;           /* kernels that were told to leave for clients' streams */
 };
 
@@ -63,6 +79,7 @@ struct wharf_gpu_fleet {
     pthread_cond_t gpus_changed; /* signalled when a worker changes state */
     uint32_t gpu_engine;         /* enum wharf_engine: GPU or SIMT; AUTO: there will be none */
     uint64_t gpu_codecs;         /* bit i: workers decode codec i; 0: no worker was ready yet */
+    uint64_t gpu_encoders;       /* bit i: workers encode codec i */
     uint32_t gpus_up;            /* mask: the worker takes items */
     uint32_t gpus_asleep;        /* mask: the thread sleeps */
     uint32_t gpus_looking;       /* mask: the thread is awake and polls the rings */

@@ -19,6 +19,7 @@
 #include "proto/wharf_result.h"
 #include "proto/wharf_ring.h"
 
+struct wharf_idle_work;
 struct wharf_session_model;
 struct wharf_region;
 struct wharf_session;
@@ -114,7 +115,7 @@ struct wharf_piece {
     uint32_t n_chunks;    /* 1 unless it is a slice */
     uint8_t pool;         /* enum wharf_pool that it came from */
     uint8_t attempt;      /* how often it was restarted because an engine died */
-    bool is_idle;         /* idle work (idle_work.h); its job's lane may be another one meanwhile */
+    struct wharf_idle_work *idle; /* where it counts as idle work (idle_work.h); NULL: nowhere */
     uint64_t estimate_ns;
     uint64_t charged_ns; /* so far */
     /* Filled by the engine. */

@@ -31,6 +31,8 @@ enum wharf_pool {
     WHARF_POOL_ANY, /* any engine */
     /* GPUs alone, in a place for large chunks */
     WHARF_POOL_LARGE,
+    /* GPUs alone, to be compressed by one of their warps for that */
+    WHARF_POOL_ENCODE,
     WHARF_POOL_OWN, /* the first GPU alone; one such pool for each GPU */
     WHARF_N_POOLS = WHARF_POOL_OWN + WHARF_MAX_GPUS,
 };

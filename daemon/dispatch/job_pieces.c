@@ -367,7 +367,7 @@ void wharf_core_forget_job(struct wharf_core *core, struct wharf_job *job)
     job->state = WHARF_JOB_FREE;
 }
 
-void wharf_core_put_back(struct wharf_core *core, const struct wharf_piece *piece)
+void wharf_core_put_back(struct wharf_core *core, struct wharf_piece *piece)
 {
     struct wharf_job *job = piece->job;
     struct wharf_session *session = job->session;

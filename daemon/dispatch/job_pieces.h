@@ -41,7 +41,7 @@ uint64_t wharf_core_take_for_gpu(struct wharf_core *core, uint32_t gpu, struct w
                                  struct wharf_piece *ret_piece);
 
 /* Returns a chunk that was taken, but not started, to the front of its queue. */
-void wharf_core_put_back(struct wharf_core *core, const struct wharf_piece *piece);
+void wharf_core_put_back(struct wharf_core *core, struct wharf_piece *piece);
 
 /* Ends a piece; the last write to client memory has happened. */
 void wharf_core_done(struct wharf_core *core, struct wharf_piece *piece);

@@ -106,5 +106,6 @@ void wharf_core_queue_job(struct wharf_core *core, struct wharf_job *job, uint64
     if (!job->words && wharf_job_may_be_plain(job->session, &job->submission) &&
         !wharf_place_needs_gpu(job) && !wharf_regions_have_file(job->source, job->destination))
         wharf_job_set_plain(job);
+    job->pool = WHARF_POOL_NONE;
     wharf_place_push(core, job, false);
 }

@@ -63,7 +63,8 @@ static void wait_for_work(const struct wharf_gpu_backend *backend)
         return;
     }
     for (unsigned i = 0; i < LOOKS_BETWEEN; i++) {
-        if (wharf_work_ready(&backend->done) || wharf_work_ready(&backend->large.done))
+        if (wharf_work_ready(&backend->done) || wharf_work_ready(&backend->large.done) ||
+            wharf_work_ready(&backend->encode.done))
             return;
         wharf_relax();
     }
@@ -72,7 +73,7 @@ static void wait_for_work(const struct wharf_gpu_backend *backend)
 static bool is_idle(const struct wharf_gpu_backend *backend)
 {
     return wharf_list_is_empty(&backend->under_way) && wharf_list_is_empty(&backend->finished) &&
-           backend->large.n_taken == 0;
+           backend->large.n_taken == 0 && backend->encode.n_taken == 0;
 }
 
 /* Whether to poll on without work.  The thread does so for as long as the idle kernel stays on the
@@ -113,6 +114,7 @@ static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
     bool can_sleep = backend->state != WHARF_GPU_PROVING && !backend->stop && is_idle(backend) &&
                      wharf_list_is_empty(&backend->again) &&
                      wharf_list_is_empty(&backend->large.waiting) &&
+                     wharf_list_is_empty(&backend->encode.waiting) &&
                      !wharf_place_wants_gpu(core, backend->gpu) && !lingers(backend, now_ns);
     backend->flight.is_to_leave = false;
     if (is_idle(backend) && !wharf_place_wants_gpu(core, backend->gpu))
@@ -140,7 +142,8 @@ static uint64_t tend(struct wharf_gpu_backend *backend, uint64_t now_ns)
         while (wharf_gpu_arena_maker_refill(backend->core, backend->gpu))
             ;
         uint64_t pins_ns = wharf_gpu_pins_tend(backend, now_ns);
-        if (wharf_gpu_items_hang(backend, now_ns) || wharf_gpu_large_hang(backend, now_ns))
+        if (wharf_gpu_items_hang(backend, now_ns) || wharf_gpu_large_hang(backend, now_ns) ||
+            wharf_gpu_encode_hang(backend, now_ns))
             wharf_gpu_worker_kill(backend, "a job takes far too long");
         uint64_t stall_ns = wharf_gpu_answers_see_to_stalls(backend, now_ns);
         if (pins_ns < next_ns)
@@ -159,6 +162,7 @@ static void serve(struct wharf_gpu_backend *backend, uint64_t *tend_at_ns)
     if (backend->state == WHARF_GPU_UP) {
         wharf_gpu_results_reap(backend, now_ns);
         wharf_gpu_large_reap(backend, now_ns);
+        wharf_gpu_encode_reap(backend, now_ns);
     }
     wharf_gpu_results_tell(backend);
     bool can_sleep = serve_front(backend, now_ns);

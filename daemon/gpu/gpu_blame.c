@@ -114,8 +114,9 @@ static void blame(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *pie
 void wharf_gpu_recovery_blame(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     bool has_usual = !wharf_list_is_empty(&backend->under_way);
-    /* A large chunk that started before may have been the cause. */
-    bool was_alone = backend->is_alone && !(has_usual && backend->large.n_taken > 0);
+    /* A chunk that is aside, and started before, may have been the cause. */
+    bool has_aside = backend->large.n_taken > 0 || backend->encode.n_taken > 0;
+    bool was_alone = backend->is_alone && !(has_usual && has_aside);
 
     WHARF_LIST_FOR(link, &backend->under_way)
     {
@@ -124,4 +125,8 @@ void wharf_gpu_recovery_blame(struct wharf_gpu_backend *backend, uint64_t now_ns
     for (uint32_t i = 0; i < backend->large.n_places; i++)
         if (backend->large.places[i].piece)
             blame(backend, backend->large.places[i].piece, was_alone, now_ns);
+    WHARF_LIST_FOR(link, &backend->encode.running)
+    {
+        blame(backend, WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link), was_alone, now_ns);
+    }
 }

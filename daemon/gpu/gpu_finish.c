@@ -10,7 +10,7 @@ void wharf_gpu_results_end(struct wharf_gpu_backend *backend, struct wharf_gpu_p
                            uint32_t engine, const struct wharf_outcome *outcome)
 {
     piece->has_places = piece->is_told = piece->is_refused = piece->is_recalled = false;
-    piece->is_large = false;
+    piece->is_aside = false;
     piece->engine = (uint8_t)engine;
     piece->outcome = *outcome;
     backend->flight.n_without_places++;

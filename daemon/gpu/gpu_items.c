@@ -34,10 +34,11 @@
  * several pieces. */
 #define MOST_CHUNKS 64
 
-/* From the ordinary places and from those for large chunks. */
+/* From all queues. */
 static void take_done(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    while (wharf_gpu_results_reap(backend, now_ns) || wharf_gpu_large_reap(backend, now_ns))
+    while (wharf_gpu_results_reap(backend, now_ns) || wharf_gpu_large_reap(backend, now_ns) ||
+           wharf_gpu_encode_reap(backend, now_ns))
         ;
 }
 
@@ -52,6 +53,7 @@ int wharf_gpu_items_init(struct wharf_gpu_backend *backend)
     wharf_list_init(&backend->told.asked);
     wharf_list_init(&backend->told.forgotten);
     wharf_gpu_large_init(backend);
+    wharf_gpu_encode_init(backend);
     backend->items = calloc(WHARF_GPU_N_ENTRIES, sizeof(*backend->items));
     backend->pieces = calloc(WHARF_GPU_N_ENTRIES, sizeof(*backend->pieces));
     if (!backend->items || !backend->pieces)
@@ -84,6 +86,7 @@ int wharf_gpu_items_begin(struct wharf_gpu_backend *backend)
     wharf_work_submitter_init(&backend->submitter, queue.address, WHARF_GPU_N_ENTRIES);
     wharf_work_reaper_init(&backend->done, backend->submitter.queue.done, WHARF_GPU_N_ENTRIES);
     wharf_gpu_large_begin(backend);
+    wharf_gpu_encode_begin(backend);
     return 0;
 }
 
@@ -250,6 +253,7 @@ void wharf_gpu_items_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
     pass_cancels_on(backend);
     recall_longest(backend, now_ns);
     may_feed &= wharf_gpu_large_pump(backend, now_ns);
+    may_feed &= wharf_gpu_encode_pump(backend, now_ns);
     /* After the jobs that were taken just now. */
     if (!backend->stop && may_feed)
         feed(backend, wharf_now_ns());
@@ -292,4 +296,5 @@ void wharf_gpu_items_publish(struct wharf_gpu_backend *backend)
         return;
     wharf_gpu_publish_queue(&backend->submitter);
     wharf_gpu_large_publish(backend);
+    wharf_gpu_encode_publish(backend);
 }

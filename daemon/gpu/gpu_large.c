@@ -249,7 +249,7 @@ static void submit(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gp
     if (job->model)
         wharf_gpu_models_use(backend->view, &job->model->memory->on[backend->gpu], now_ns);
     wharf_gpu_room_use(backend->gpu, job, now_ns);
-    gpu_piece->is_large = true;
+    gpu_piece->is_aside = true;
     gpu_piece->has_places = gpu_piece->is_faulting = false;
     gpu_piece->has_device = wharf_regions_need_gpu(chunk.source, chunk.destination);
     gpu_piece->n_items = gpu_piece->n_left = 0;

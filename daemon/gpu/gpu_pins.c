@@ -321,9 +321,9 @@ static void begin_pass(struct wharf_gpu_backend *backend, uint64_t now_ns)
     uint64_t budget = backend->core->config.gpu_memory_nbytes;
     bool is_due = now_ns >= backend->told.forgotten_at_ns + FORGET_NS ||
                   pass->dead_nbytes > budget / FORGET_PART;
-    /* Releasing needs all items to be done.  Large chunks take long: no more start, and memory is
-     * released when the last one is done. */
-    bool may_forget = is_due && backend->large.n_taken == 0;
+    /* Releasing needs all items to be done.  Those that are aside can take long: no more start, and
+     * memory is released when the last one is done. */
+    bool may_forget = is_due && backend->large.n_taken == 0 && backend->encode.n_taken == 0;
 
     backend->large.is_held = is_due && pass->has_dead && !pass->may_forget;
 

@@ -204,7 +204,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
     gpu_piece->piece = *piece;
     gpu_piece->piece.begun_ns = now_ns;
     gpu_piece->has_device = gpu_piece->is_faulting = false;
-    gpu_piece->is_told = gpu_piece->is_refused = gpu_piece->is_large = false;
+    gpu_piece->is_told = gpu_piece->is_refused = gpu_piece->is_aside = false;
     gpu_piece->has_places = true;
     gpu_piece->first = backend->submitter.tail;
     gpu_piece->n_items = gpu_piece->n_left = n_items;
@@ -230,6 +230,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
         .estimate_ns = warp_ns,
         .nbytes = backend->flight.n_nbytes,
         .n_there = n_before + piece->n_chunks,
+        .n_idle = backend->view->idle_work.n_running,
     };
 }
 

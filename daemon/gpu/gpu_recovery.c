@@ -40,15 +40,21 @@ static void requeue(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *p
     wharf_gpu_recovery_requeue(backend, piece);
 }
 
-/* Those that had places for large chunks, and those that waited for one. */
-static void hand_on_large(struct wharf_gpu_backend *backend)
+static struct wharf_gpu_piece *lose_one(struct wharf_gpu_backend *backend)
+{
+    struct wharf_gpu_piece *piece = wharf_gpu_large_lose(backend);
+
+    return piece ? piece : wharf_gpu_encode_lose(backend);
+}
+
+/* Those that had places aside, and those that waited for one. */
+static void hand_on_aside(struct wharf_gpu_backend *backend)
 {
     struct wharf_gpu_piece *piece;
 
     do {
         wharf_core_enter(backend->core);
-        for (unsigned n = 0; n < MOST_ORPHANS && (piece = wharf_gpu_large_lose(backend)) != NULL;
-             n++) {
+        for (unsigned n = 0; n < MOST_ORPHANS && (piece = lose_one(backend)) != NULL; n++) {
             struct wharf_piece_span chunk = wharf_piece_span_at(&piece->piece, 0);
             if (wharf_regions_need_gpu(chunk.source, chunk.destination)) {
                 wharf_gpu_retry_keep(backend, piece, piece->is_faulting);
@@ -81,6 +87,6 @@ void wharf_gpu_recovery_hand_on(struct wharf_gpu_backend *backend)
         }
         wharf_core_leave(core);
     }
-    hand_on_large(backend);
+    hand_on_aside(backend);
     backend->is_alone = false;
 }

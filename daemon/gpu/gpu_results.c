@@ -112,13 +112,13 @@ bool wharf_gpu_results_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
 
 /* ---- back to the core --------------------------------------------------------------------- */
 
-/* A suspect's item ran alone, perhaps beside large chunks, and did no harm. */
+/* A suspect's item ran alone, perhaps beside chunks that are aside, and did no harm. */
 static void clear_suspect(struct wharf_gpu_backend *backend,
                           const struct wharf_gpu_piece *gpu_piece)
 {
     struct wharf_tenant *tenant = gpu_piece->piece.job->session->tenant;
 
-    if (!backend->is_alone || (gpu_piece->is_large && !gpu_piece->is_alone))
+    if (!backend->is_alone || (gpu_piece->is_aside && !gpu_piece->is_alone))
         return;
     backend->is_alone = false;
     if (tenant->gpu_trust.n_alone > 0 && --tenant->gpu_trust.n_alone == 0)
@@ -159,7 +159,7 @@ static bool is_given_up(const struct wharf_gpu_backend *backend,
 
     if (!piece->is_recalled || __atomic_load_n(&job->stopped, __ATOMIC_RELAXED))
         return false;
-    if (piece->is_large)
+    if (piece->is_aside)
         return true;
     for (uint32_t i = 0; i < piece->n_items; i++)
         if (wharf_gpu_item_at(backend, piece->first + i)->outcome.result == WHARF_CANCELLED)
@@ -167,7 +167,7 @@ static bool is_given_up(const struct wharf_gpu_backend *backend,
     return false;
 }
 
-/* Records a piece whose chunks all ended alike, or the only chunk of a large one. */
+/* Records a piece whose chunks all ended alike, or the only chunk of one that was aside. */
 static void tell_kept(struct wharf_gpu_piece *gpu_piece)
 {
     struct wharf_piece *piece = &gpu_piece->piece;
@@ -175,7 +175,7 @@ static void tell_kept(struct wharf_gpu_piece *gpu_piece)
 
     for (uint32_t i = 0; i < piece->n_chunks; i++)
         wharf_piece_take_outcome(piece, i, gpu_piece->engine, &kept);
-    if (!gpu_piece->is_large)
+    if (!gpu_piece->is_aside)
         return;
     gpu_piece->n_of_gpu = 1;
     gpu_piece->out_nbytes = gpu_piece->outcome.out_nbytes;
@@ -267,7 +267,7 @@ void wharf_gpu_results_tell(struct wharf_gpu_backend *backend)
 
 static void free_places(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *gpu_piece)
 {
-    if (gpu_piece->is_large)
+    if (gpu_piece->is_aside)
         wharf_gpu_end_use(backend, gpu_piece->piece.job);
     if (!gpu_piece->has_places) {
         backend->flight.n_without_places--;
@@ -289,6 +289,16 @@ static void count_parts(struct wharf_core *core, const struct wharf_gpu_piece *g
     core->fleet.n_parts += gpu_piece->n_items;
 }
 
+static void count_decoded(struct wharf_gpu_backend *backend,
+                          const struct wharf_gpu_piece *gpu_piece)
+{
+    backend->view->n_chunks += gpu_piece->n_of_gpu;
+    backend->view->busy_ns += gpu_piece->took_ns;
+    backend->view->away_ns += gpu_piece->n_of_gpu * gpu_piece->round.elapsed_ns;
+    backend->view->out_nbytes += gpu_piece->out_nbytes;
+    backend->view->n_large_chunks += gpu_piece->is_aside;
+}
+
 static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
                       uint64_t now_ns)
 {
@@ -308,14 +318,13 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
         wharf_gpu_parts_take_whole(backend, gpu_piece, now_ns);
         return;
     }
-    backend->view->n_chunks += gpu_piece->n_of_gpu;
-    backend->view->busy_ns += gpu_piece->took_ns;
-    backend->view->away_ns += gpu_piece->n_of_gpu * gpu_piece->round.elapsed_ns;
-    backend->view->out_nbytes += gpu_piece->out_nbytes;
     piece->ended_ns = now_ns;
-    backend->view->n_large_chunks += gpu_piece->is_large;
+    if (wharf_job_compresses(piece->job))
+        wharf_gpu_encode_count(backend, gpu_piece);
+    else
+        count_decoded(backend, gpu_piece);
     if (gpu_piece->n_of_gpu == piece->n_chunks) {
-        if (!gpu_piece->is_large) {
+        if (!gpu_piece->is_aside) {
             piece->warp_ns = used_ns > 0 ? used_ns : 1;
             wharf_place_learn_latency(backend->view, piece, &gpu_piece->round);
         }
@@ -339,12 +348,12 @@ static void give_up(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *g
     backend->is_alone = false;
     /* Pieces of a dead worker go to the CPU, since there may never be another worker. */
     if (backend->state == WHARF_GPU_UP && wharf_gpu_is_forced(backend, gpu_piece) &&
-        !gpu_piece->is_large && !was_alone) {
+        !gpu_piece->is_aside && !was_alone) {
         wharf_gpu_retry_cut_recalled(backend, gpu_piece);
         return;
     }
     /* The suspect's item was executed. */
-    if (was_alone && trust->n_alone > 0 && gpu_piece->is_large)
+    if (was_alone && trust->n_alone > 0 && gpu_piece->is_aside)
         trust->n_alone--;
     wharf_list_remove(&gpu_piece->link);
     free_places(backend, gpu_piece);

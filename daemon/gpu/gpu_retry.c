@@ -187,12 +187,15 @@ static bool is_large(const struct wharf_gpu_backend *backend,
     return chunk.in_nbytes > most || chunk.out_avail > most;
 }
 
-/* Queues a chunk to be retried in a place for large chunks. */
+/* Queues a chunk to be retried aside. */
 static void await_place(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
     wharf_list_remove(&gpu_piece->link);
     backend->flight.n_without_places--;
-    wharf_gpu_large_await(backend, gpu_piece);
+    if (wharf_job_compresses(gpu_piece->piece.job))
+        wharf_gpu_encode_await(backend, gpu_piece);
+    else
+        wharf_gpu_large_await(backend, gpu_piece);
 }
 
 bool wharf_gpu_retry_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
@@ -210,7 +213,8 @@ bool wharf_gpu_retry_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
             backend->flight.n_without_places--;
             wharf_gpu_results_end(backend, gpu_piece, WHARF_ENGINE_AUTO,
                                   &(struct wharf_outcome){.result = result});
-        } else if (backend->state == WHARF_GPU_UP && is_large(backend, gpu_piece)) {
+        } else if (backend->state == WHARF_GPU_UP &&
+                   (is_large(backend, gpu_piece) || wharf_job_compresses(gpu_piece->piece.job))) {
             await_place(backend, gpu_piece);
         } else if (can_try(backend, gpu_piece, &others_wait)) {
             try_again(backend, gpu_piece, now_ns);

@@ -65,7 +65,7 @@ struct wharf_gpu_piece {
     bool is_given_up; /* recalled in time, before all of it was done: it is the CPU's now */
     bool has_device;  /* some of it is in clients' GPU memory, so the CPU cannot run it */
     bool is_faulting; /* the worker ended while it ran alone */
-    bool is_large;    /* it has, or had, a place for large chunks; */
+    bool is_aside;    /* it has, or had, a place for large chunks, or a warp that compresses; */
     bool is_alone;    /* and it is a suspect's, started when nothing else ran */
     bool has_places;  /* if not, the next two are the result of each chunk */
     uint8_t engine;
@@ -131,8 +131,29 @@ struct wharf_gpu_large {
     struct wharf_gpu_large_place places[WHARF_WORKER_MOST_LARGE];
     uint32_t n_places; /* of the worker */
     uint32_t n_taken;
-    bool is_held;              /* no large chunk starts, because memory has to be released */
+    bool is_held; /* no chunk starts here, or to be compressed: memory has to be released */
     struct wharf_list waiting; /* pieces of one chunk that were first in ordinary places */
+};
+
+/* A chunk that is compressed, at its item's place in the queue. */
+struct wharf_gpu_encode_place {
+    struct wharf_gpu_piece *piece; /* NULL: it is free */
+    uint32_t index, attempt;       /* its item's */
+    uint32_t src_nbytes, dst_nbytes;
+    bool is_withdrawn;
+    bool is_put_off; /* withdrawn to be begun again later */
+};
+
+/* What the worker compresses: gpu_encode.c. */
+struct wharf_gpu_encode {
+    struct wharf_work_submitter submitter;
+    struct wharf_work_reaper done;
+    struct wharf_gpu_encode_place places[WHARF_WORKER_ENCODE_ENTRIES];
+    uint32_t n_warps; /* of the worker */
+    uint32_t n_taken;
+    uint32_t n_stopped;        /* the core's n_stopped at the last search for cancels */
+    struct wharf_list running; /* pieces, oldest first */
+    struct wharf_list waiting; /* pieces that were put off, or wait for another worker */
 };
 
 /* A pass over all memory that the worker could have, a few entries at a time; core lock. */
@@ -237,6 +258,7 @@ struct wharf_gpu_backend {
 
     struct wharf_gpu_proof proof;
     struct wharf_gpu_large large;
+    struct wharf_gpu_encode encode;
 
     struct wharf_gpu_told told;
 };
@@ -474,6 +496,38 @@ void wharf_gpu_large_publish(struct wharf_gpu_backend *backend);
 /* The worker is gone: removes and returns one of the pieces that had or awaited places; NULL: none
  * is left.  Under the lock. */
 struct wharf_gpu_piece *wharf_gpu_large_lose(struct wharf_gpu_backend *backend);
+
+/* ---- gpu_encode.c ---------------------------------------------------------------------------- */
+
+/* Called once; for each new worker's queue; and when the worker is ready. */
+void wharf_gpu_encode_init(struct wharf_gpu_backend *backend);
+void wharf_gpu_encode_begin(struct wharf_gpu_backend *backend);
+void wharf_gpu_encode_ready(struct wharf_gpu_backend *backend,
+                            const struct wharf_worker_ready *ready);
+
+/* Takes completions; without the lock.  Returns whether there were any. */
+bool wharf_gpu_encode_reap(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* Whether a chunk hangs. */
+bool wharf_gpu_encode_hang(const struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* Under the lock: passes cancels on, throttles, and takes more chunks.  Returns whether ordinary
+ * items may be handed over. */
+bool wharf_gpu_encode_pump(struct wharf_gpu_backend *backend, uint64_t now_ns);
+
+/* Queues a piece of one chunk, which is in no list and has no places. */
+void wharf_gpu_encode_await(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);
+
+/* A compressed chunk goes back to the core: counts it.  Under the lock. */
+void wharf_gpu_encode_count(struct wharf_gpu_backend *backend,
+                            const struct wharf_gpu_piece *piece);
+
+/* Without the lock. */
+void wharf_gpu_encode_publish(struct wharf_gpu_backend *backend);
+
+/* The worker is gone: removes and returns one of the pieces that it had or that waited; NULL: none
+ * is left.  Under the lock. */
+struct wharf_gpu_piece *wharf_gpu_encode_lose(struct wharf_gpu_backend *backend);
 
 /* ---- gpu_recovery.c -------------------------------------------------------------------------- */
 

@@ -57,6 +57,7 @@ static int set_up(struct wharf_gpu_backend *backend)
                 .idle_ns = config->gpu_idle_ns,
                 .stay_ns = config->gpu_stay_ns,
                 .large_nbytes = config->gpu_large_nbytes,
+                .encode_warps = (uint32_t)config->gpu_compress_warps,
             },
     };
 
@@ -189,6 +190,7 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
                   backend->name, (int)backend->link.pid,
                   (unsigned)backend->config.gpu_share_percent, ready->share);
     wharf_gpu_large_ready(backend, ready);
+    wharf_gpu_encode_ready(backend, ready);
     if (ready->n_large == 0)
         wharf_log(
             WHARF_LOG_WARNING, NULL,
@@ -241,6 +243,9 @@ static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
     view->is_lost = false;
     /* Before jobs that wait for it are placed. */
     view->n_large = view->n_large_free = backend->large.n_places;
+    view->n_encode = view->n_encode_free = backend->encode.n_warps;
+    if (view->n_encode > 0)
+        __atomic_store_n(&core->fleet.gpu_encoders, WHARF_WORKER_ENCODERS, __ATOMIC_RELAXED);
     begin_estimates(backend);
     wharf_core_leave(core);
     wharf_log(WHARF_LOG_NOTICE, NULL,

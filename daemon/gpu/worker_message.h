@@ -24,20 +24,36 @@ enum {
     WHARF_WORKER_EXIT_NO_DEVICE = 3, /* there is no such engine, or no device for it */
 };
 
-/* The queue's memory holds two queues; the second one is for large items. */
+/* The queue's memory holds three queues; the second is for large items, the third for items that
+ * are encoded. */
 #define WHARF_WORKER_LARGE_ENTRIES WHARF_WORK_MIN_ENTRIES
+#define WHARF_WORKER_ENCODE_ENTRIES 1024u
 /* The most places for large items. */
 #define WHARF_WORKER_MOST_LARGE 2u
 
 static inline size_t wharf_worker_queues_nbytes(uint32_t n_entries)
 {
-    return wharf_work_queue_nbytes(n_entries) + wharf_work_queue_nbytes(WHARF_WORKER_LARGE_ENTRIES);
+    return wharf_work_queue_nbytes(n_entries) +
+           wharf_work_queue_nbytes(WHARF_WORKER_LARGE_ENTRIES) +
+           wharf_work_queue_nbytes(WHARF_WORKER_ENCODE_ENTRIES);
 }
 
 static inline void *wharf_worker_large_queue(void *queue, uint32_t n_entries)
 {
     return (char *)queue + wharf_work_queue_nbytes(n_entries);
 }
+
+static inline void *wharf_worker_encode_queue(void *queue, uint32_t n_entries)
+{
+    return (char *)wharf_worker_large_queue(queue, n_entries) +
+           wharf_work_queue_nbytes(WHARF_WORKER_LARGE_ENTRIES);
+}
+
+/* Bit i: workers encode codec i, if they encode at all. */
+#define WHARF_WORKER_ENCODERS                                                                      \
+    ((uint64_t)1 << WHARF_CODEC_BDI | (uint64_t)1 << WHARF_CODEC_FPC |                             \
+     (uint64_t)1 << WHARF_CODEC_CPACK | (uint64_t)1 << WHARF_CODEC_BEST |                          \
+     (uint64_t)1 << WHARF_CODEC_PALETTE)
 
 /* The size of a place for a source and destination of nbytes in total. */
 static inline uint64_t wharf_worker_large_place_nbytes(uint64_t nbytes)
@@ -74,6 +90,8 @@ struct wharf_worker_setup {
     uint64_t idle_ns;      /* the kernel leaves when there was no work for so long */
     uint64_t stay_ns;      /* or after so long in any case */
     uint64_t large_nbytes; /* of source and destination of a large item; 0: there are none */
+    uint32_t encode_warps; /* that encode; 0: there are none */
+    uint32_t zero;
 };
 
 struct wharf_worker_ready {
@@ -87,6 +105,8 @@ struct wharf_worker_ready {
     uint32_t per_batch;     /* not 0: a kernel for each batch */
     uint32_t place;         /* 1 and its number among all that the driver shows; 0: not known */
     uint32_t is_beside;     /* not 0: other processes' kernels run beside its own, by MPS */
+    uint32_t n_encode;      /* warps that encode */
+    uint32_t zero;
 };
 
 struct wharf_worker_message {

@@ -24,6 +24,7 @@
 #include "daemon/placement/place_cost.h"
 #include "daemon/placement/place_offer.h"
 #include "daemon/placement/place_parts.h"
+#include "daemon/schedule/idle_work.h"
 #include "daemon/schedule/sched.h"
 
 /* ---- numbers ------------------------------------------------------------------------------- */
@@ -48,7 +49,20 @@ bool wharf_place_wants_gpu(const struct wharf_core *core, uint32_t gpu)
         return true;
     return wharf_place_is_up(core, gpu) &&
            (core->sched[WHARF_POOL_GPU].n_queued > 0 || n_of_own(core, gpu) > 0 ||
-            (core->sched[WHARF_POOL_LARGE].n_queued > 0 && wharf_place_may_take_large(core, gpu)));
+            (core->sched[WHARF_POOL_LARGE].n_queued > 0 && wharf_place_may_take_large(core, gpu)) ||
+            (core->sched[WHARF_POOL_ENCODE].n_queued > 0 && wharf_place_may_encode(core, gpu)));
+}
+
+bool wharf_place_may_encode(const struct wharf_core *core, uint32_t gpu)
+{
+    const struct wharf_gpu_view *own = &core->fleet.gpus[gpu];
+    bool is_elsewhere = false;
+
+    if (own->n_encode > 0)
+        return own->n_encode_free > 0;
+    for (uint32_t i = 0; i < core->fleet.n_gpus; i++)
+        is_elsewhere |= wharf_place_is_up(core, i) && core->fleet.gpus[i].n_encode > 0;
+    return !is_elsewhere;
 }
 
 bool wharf_place_may_take_large(const struct wharf_core *core, uint32_t gpu)
@@ -69,7 +83,7 @@ bool wharf_place_may_take_large(const struct wharf_core *core, uint32_t gpu)
  */
 uint32_t wharf_place_gpus_to_wake(const struct wharf_core *core)
 {
-    uint32_t wanted = core->fleet.gpus_wanted, can_take = 0, can_take_large = 0;
+    uint32_t wanted = core->fleet.gpus_wanted, can_take = 0, can_take_large = 0, can_encode = 0;
 
     for (uint32_t bits = core->fleet.gpus_up; bits; bits &= bits - 1) {
         uint32_t gpu = (uint32_t)__builtin_ctz(bits);
@@ -78,11 +92,15 @@ uint32_t wharf_place_gpus_to_wake(const struct wharf_core *core)
             can_take |= 1u << gpu;
         if (wharf_place_may_take_large(core, gpu))
             can_take_large |= 1u << gpu;
+        if (wharf_place_may_encode(core, gpu))
+            can_encode |= 1u << gpu;
     }
     if (core->sched[WHARF_POOL_GPU].n_queued > 0 && !(can_take & ~core->fleet.gpus_asleep))
         wanted |= can_take & -can_take;
     if (core->sched[WHARF_POOL_LARGE].n_queued > 0 && !(can_take_large & ~core->fleet.gpus_asleep))
         wanted |= can_take_large & -can_take_large;
+    if (core->sched[WHARF_POOL_ENCODE].n_queued > 0 && !(can_encode & ~core->fleet.gpus_asleep))
+        wanted |= can_encode & -can_encode;
     return wanted & core->fleet.gpus_asleep;
 }
 
@@ -131,9 +149,9 @@ static enum wharf_pool choose_for_gpu_memory(const struct wharf_core *core,
     *ret_why = WHARF_PLACED_GPU_MEMORY;
     if (!wharf_place_is_up(core, owner))
         return WHARF_POOL_NONE;
-    if (!wharf_place_gpu_codes(core, job))
+    if (!wharf_place_gpu_codes(core, job) || (wharf_job_compresses(job) && gpu->n_encode == 0))
         return cpu_because(WHARF_PLACED_CODEC, ret_why);
-    bool is_large = !is_small_enough(core, job);
+    bool is_large = !wharf_job_compresses(job) && !is_small_enough(core, job);
     if (is_large && gpu->n_large == 0)
         return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
     enum wharf_gpu_memory_state state = wharf_gpu_memory_of_job(job, owner);
@@ -141,6 +159,8 @@ static enum wharf_pool choose_for_gpu_memory(const struct wharf_core *core,
         return cpu_because(WHARF_PLACED_NOT_PINNED, ret_why);
     if (state != WHARF_GPU_MEMORY_READY)
         return WHARF_POOL_NONE;
+    if (wharf_job_compresses(job))
+        return WHARF_POOL_ENCODE;
     return is_large ? WHARF_POOL_LARGE : WHARF_POOL_OWN + owner;
 }
 
@@ -148,10 +168,12 @@ bool wharf_place_is_refused(const struct wharf_core *core, const struct wharf_jo
 {
     /* Not by the job's last placement: a batch is placed again while its slices run. */
     uint64_t codecs = __atomic_load_n(&core->fleet.gpu_codecs, __ATOMIC_RELAXED);
+    uint64_t encoders = __atomic_load_n(&core->fleet.gpu_encoders, __ATOMIC_RELAXED);
     uint32_t engine = __atomic_load_n(&core->fleet.gpu_engine, __ATOMIC_RELAXED);
+    uint64_t able = wharf_job_compresses(job) ? encoders : codecs;
 
     return job->session->engine == engine && engine != WHARF_ENGINE_AUTO && codecs &&
-           (wharf_job_compresses(job) || !(codecs >> job->submission.codec & 1));
+           !(able >> job->submission.codec & 1);
 }
 
 struct wharf_outcome wharf_place_refusal(const struct wharf_core *core, const struct wharf_job *job)
@@ -171,6 +193,35 @@ struct wharf_outcome wharf_place_refusal(const struct wharf_core *core, const st
     default:
         return (struct wharf_outcome){.result = WHARF_DEVICE_FAULT};
     }
+}
+
+/* Chunks that GPUs can compress at the same time, of jobs of this lane. */
+static uint32_t n_encode(const struct wharf_core *core, unsigned lane)
+{
+    uint32_t n = 0;
+
+    for (uint32_t bits = core->fleet.gpus_up; bits; bits &= bits - 1) {
+        const struct wharf_gpu_view *gpu = &core->fleet.gpus[__builtin_ctz(bits)];
+        if (gpu->n_encode > 0)
+            n += lane == WHARF_LANE_IDLE ? wharf_idle_work_allowed(&gpu->idle_work, gpu->n_encode)
+                                         : gpu->n_encode;
+    }
+    return n;
+}
+
+/* A chunk that GPUs can compress goes there, since that costs no processor; but not behind more
+ * than they have warps for. */
+static enum wharf_pool choose_for_encoding(const struct wharf_core *core,
+                                           const struct wharf_job *job,
+                                           enum wharf_placement *ret_why)
+{
+    uint32_t n = n_encode(core, job->lane);
+
+    if (n == 0 ||
+        (job->pool != WHARF_POOL_ENCODE && core->sched[WHARF_POOL_ENCODE].n_queued >= n))
+        return cpu_because(WHARF_PLACED_CPU_SOONER, ret_why);
+    *ret_why = WHARF_PLACED_GPU_SOONER;
+    return WHARF_POOL_ENCODE;
 }
 
 /* The CPU always opens batches, drops the rest of stopped ones and writes owed done words. */
@@ -206,12 +257,16 @@ static enum wharf_pool choose_why(const struct wharf_core *core, const struct wh
         *ret_why = WHARF_PLACED_GPU_ASKED;
         if (state != WHARF_GPU_MEMORY_READY && state != WHARF_GPU_MEMORY_REFUSED)
             return WHARF_POOL_NONE;
+        if (wharf_job_compresses(job))
+            return WHARF_POOL_ENCODE;
         return is_small_enough(core, job) ? WHARF_POOL_GPU : WHARF_POOL_LARGE;
     }
     if (!is_small_enough(core, job))
         return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
     if (state != WHARF_GPU_MEMORY_READY)
         return cpu_because(WHARF_PLACED_NOT_PINNED, ret_why);
+    if (wharf_job_compresses(job))
+        return choose_for_encoding(core, job, ret_why);
     return WHARF_POOL_ANY;
 }
 

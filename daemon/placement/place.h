@@ -29,6 +29,10 @@ bool wharf_place_wants_gpu(const struct wharf_core *core, uint32_t gpu);
  * refuse them. */
 bool wharf_place_may_take_large(const struct wharf_core *core, uint32_t gpu);
 
+/* Whether a warp of the GPU that compresses is free, or no GPU has any, so that it must refuse the
+ * chunk. */
+bool wharf_place_may_encode(const struct wharf_core *core, uint32_t gpu);
+
 /* Mask of the GPUs whose threads have to be woken. */
 uint32_t wharf_place_gpus_to_wake(const struct wharf_core *core);
 

@@ -16,6 +16,7 @@
 #include "daemon/core/queues.h"
 #include "daemon/core/rate_probe.h"
 #include "daemon/core/session.h"
+#include "daemon/schedule/idle_work.h"
 #include "kernels/device_batch.h"
 
 uint64_t wharf_place_warp_ns(uint32_t gpu, const struct wharf_job *job, uint64_t in_nbytes,
@@ -84,6 +85,29 @@ static struct wharf_gpu_latencies *latencies_of(const struct wharf_gpu_view *gpu
     return &job->session->tenant->gpu_costs[gpu->number].latencies;
 }
 
+static uint64_t chunk_nbytes(const struct wharf_piece *piece)
+{
+    return (piece->source_nbytes + piece->capacity_nbytes) / piece->n_chunks;
+}
+
+/* Whether a piece's latency tells of the idle work beside it.  Then it is compared with the latency
+ * that was learnt, and nothing is learnt from it: else a GPU that is never without idle work would
+ * take the delays for its own.  One piece of idle work does not matter. */
+static bool is_delay(struct wharf_gpu_view *gpu, const struct wharf_piece *piece,
+                     const struct wharf_gpu_round *round)
+{
+    bool is_known;
+
+    if (round->n_idle <= 1)
+        return false;
+    uint64_t alone_ns =
+        wharf_gpu_latency_ns(latencies_of(gpu, piece->job), piece->job->submission.codec,
+                             chunk_nbytes(piece), round->n_there, &is_known);
+    if (piece->job->lane < WHARF_LANE_BACKGROUND && alone_ns > 0)
+        wharf_idle_work_compare(&gpu->idle_work, gpu->n_encode, round->elapsed_ns, alone_ns);
+    return is_known;
+}
+
 /* Warps that wait for the link take longer.  That is not a cost of the data; the estimate of the
  * link has it. */
 void wharf_place_learn_latency(struct wharf_gpu_view *gpu, struct wharf_piece *piece,
@@ -95,10 +119,10 @@ void wharf_place_learn_latency(struct wharf_gpu_view *gpu, struct wharf_piece *p
         piece->warp_ns > round->estimate_ns && piece->warp_ns / piece->n_chunks < 2 * flow_ns;
     learn_flow(gpu, round);
     piece->gpu = (uint8_t)gpu->number;
-    if (!piece->job->stopped && !wharf_place_needs_gpu(piece->job))
+    if (!piece->job->stopped && !wharf_place_needs_gpu(piece->job) &&
+        !is_delay(gpu, piece, round))
         wharf_gpu_latencies_learn(latencies_of(gpu, piece->job), piece->job->submission.codec,
-                                  (piece->source_nbytes + piece->capacity_nbytes) / piece->n_chunks,
-                                  round->n_there, round->elapsed_ns);
+                                  chunk_nbytes(piece), round->n_there, round->elapsed_ns);
 }
 
 void wharf_place_learn_too_long(const struct wharf_gpu_view *gpu, const struct wharf_job *job,

@@ -40,6 +40,7 @@ struct wharf_gpu_round {
     uint64_t estimate_ns; /* sum of the estimated warp times */
     uint64_t nbytes;      /* most bytes in flight meanwhile, sources plus capacities */
     uint32_t n_there;     /* chunks in flight at hand-over, including its own */
+    uint32_t n_idle;      /* pieces of idle work (idle_work.h) that the GPU had then */
 };
 
 /* A GPU has decoded a whole piece.  When the link and not the warps limited it, updates the

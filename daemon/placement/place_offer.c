@@ -194,8 +194,9 @@ void wharf_offer_count(const struct wharf_core *core, const struct wharf_piece *
     bool is_any = piece->pool == WHARF_POOL_ANY, is_gpu = gpu != WHARF_OFFER_NO_GPU;
     enum wharf_placement why = (enum wharf_placement)piece->job->why;
     struct wharf_tenant *tenant = piece->job->session->tenant;
-    struct wharf_estimates *own =
-        is_gpu ? &tenant->gpu_costs[gpu].warps : wharf_job_estimates(piece->job);
+    struct wharf_estimates *own = is_gpu && !wharf_job_compresses(piece->job)
+                                      ? &tenant->gpu_costs[gpu].warps
+                                      : wharf_job_estimates(piece->job);
     uint32_t codec = piece->job->submission.codec;
 
     if (piece->kind == WHARF_PIECE_OPEN || piece->kind == WHARF_PIECE_WORD || piece->job->stopped)
@@ -207,7 +208,9 @@ void wharf_offer_count(const struct wharf_core *core, const struct wharf_piece *
         why = WHARF_PLACED_TO_LEARN;
     else if (is_any)
         why = is_gpu ? WHARF_PLACED_GPU_SOONER : WHARF_PLACED_CPU_SOONER;
-    else if ((piece->pool == WHARF_POOL_GPU || piece->pool == WHARF_POOL_LARGE) && !is_gpu)
+    else if ((piece->pool == WHARF_POOL_GPU || piece->pool == WHARF_POOL_LARGE ||
+              piece->pool == WHARF_POOL_ENCODE) &&
+             !is_gpu)
         why = WHARF_PLACED_NO_GPU;
     tenant->stats.n_placed[why] += piece->n_chunks;
     own->n_elsewhere[codec] = 0;

@@ -58,7 +58,7 @@ void wharf_place_took_by_gpu(struct wharf_core *core, const struct wharf_piece *
     int64_t more_ns = (int64_t)piece->estimate_ns;
 
     wharf_offer_count(core, piece, gpu);
-    if (piece->pool == WHARF_POOL_LARGE)
+    if (piece->pool == WHARF_POOL_LARGE || piece->pool == WHARF_POOL_ENCODE)
         return;
     if (piece->pool == WHARF_POOL_ANY) {
         count_lead(core, &view->lead_ns,
@@ -110,6 +110,8 @@ static struct wharf_job *first_left_by_gpus(struct wharf_core *core, unsigned la
         job = first_in_place(core, WHARF_POOL_GPU, lane, most_ns, can_do_without);
         if (!job)
             job = first_in_place(core, WHARF_POOL_LARGE, lane, most_ns, can_do_without);
+        if (!job)
+            job = first_in_place(core, WHARF_POOL_ENCODE, lane, most_ns, can_do_without);
     }
     for (uint32_t gpu = 0; gpu < core->fleet.n_gpus && !job; gpu++)
         if (!wharf_place_is_up(core, gpu))
@@ -239,20 +241,36 @@ struct wharf_job *wharf_place_first_for_gpu(struct wharf_core *core, uint32_t gp
     return job;
 }
 
-struct wharf_job *wharf_place_first_large(struct wharf_core *core, uint32_t gpu)
+/* The first job of a pool whose jobs any GPU can run that has their memory. */
+static struct wharf_job *first_of_pool(struct wharf_core *core, unsigned pool, uint32_t gpu,
+                                       unsigned n_lanes)
 {
     struct wharf_job *job = NULL;
 
-    if (core->sched[WHARF_POOL_LARGE].n_queued == 0 || !wharf_place_may_take_large(core, gpu))
-        return NULL;
-    for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++)
-        job = first_in_place(core, WHARF_POOL_LARGE, lane, UINT64_MAX, is_ready);
+    for (unsigned lane = 0; lane < n_lanes && !job; lane++)
+        job = first_in_place(core, pool, lane, UINT64_MAX, is_ready);
     if (!job || has_memory(job, &gpu) ||
         wharf_gpu_memory_anywhere(core, job) != WHARF_GPU_MEMORY_READY)
         return job;
     /* Another GPU has its memory. */
     core->fleet.gpus_wanted |= core->fleet.gpus_up & ~(1u << gpu);
     return NULL;
+}
+
+struct wharf_job *wharf_place_first_large(struct wharf_core *core, uint32_t gpu)
+{
+    if (core->sched[WHARF_POOL_LARGE].n_queued == 0 || !wharf_place_may_take_large(core, gpu))
+        return NULL;
+    return first_of_pool(core, WHARF_POOL_LARGE, gpu, WHARF_N_LANES);
+}
+
+struct wharf_job *wharf_place_first_to_encode(struct wharf_core *core, uint32_t gpu,
+                                              bool takes_idle)
+{
+    if (core->sched[WHARF_POOL_ENCODE].n_queued == 0)
+        return NULL;
+    return first_of_pool(core, WHARF_POOL_ENCODE, gpu,
+                         takes_idle ? WHARF_N_LANES : WHARF_LANE_IDLE);
 }
 
 void wharf_place_pass_on(struct wharf_core *core)

@@ -22,6 +22,10 @@ struct wharf_job *wharf_place_first_for_gpu(struct wharf_core *core, uint32_t gp
 /* The next job for one of the GPU's places for large chunks. */
 struct wharf_job *wharf_place_first_large(struct wharf_core *core, uint32_t gpu);
 
+/* The next job for a warp that compresses; takes_idle: of any lane, else not of the last. */
+struct wharf_job *wharf_place_first_to_encode(struct wharf_core *core, uint32_t gpu,
+                                              bool takes_idle);
+
 /* A GPU is full: wakes another one that sleeps and can take the rest. */
 void wharf_place_pass_on(struct wharf_core *core);
 

@@ -2,8 +2,7 @@
 /*
  * idle_work.c: counts who waits for background compression, and adapts how much of it may run.
  *
- * Multiplicative decrease, additive increase: a job that had to wait halves the number of workers
- * that may take such work, and sixteen pieces without one add a worker again.
+ * Multiplicative decrease, additive increase.
  */
 #include "daemon/schedule/idle_work.h"
 
@@ -11,8 +10,14 @@
 #include "daemon/core/job.h"
 #include "daemon/schedule/sched.h"
 
-/* How many pieces without a delayed job add a worker. */
+/* How many pieces without a delayed job add one to those allowed. */
 #define CALM_PIECES 16
+
+/* Percent that chunks may take beside idle work of what they take alone.  A client sees the mean of
+ * many, so a mean of STRAIN_OF decides; one chunk counts as at most MOST_STRAIN. */
+#define STRAIN 108
+#define STRAIN_OF 8
+#define MOST_STRAIN 400
 
 static bool others_wait(const struct wharf_core *core, enum wharf_pool pool)
 {
@@ -22,25 +27,24 @@ static bool others_wait(const struct wharf_core *core, enum wharf_pool pool)
     return false;
 }
 
-uint32_t wharf_idle_work_allowed(const struct wharf_core *core)
+uint32_t wharf_idle_work_allowed(const struct wharf_idle_work *idle, uint32_t n_most)
 {
-    uint32_t n_workers = core->workers.n_workers, n_fewer = core->idle_work.n_fewer;
-
-    return n_workers > n_fewer + 1 ? n_workers - n_fewer : 1;
+    return n_most > idle->n_fewer + 1 ? n_most - idle->n_fewer : 1;
 }
 
 bool wharf_idle_work_may_begin(const struct wharf_core *core)
 {
-    return core->idle_work.n_running < wharf_idle_work_allowed(core) &&
+    return core->idle_work.n_running <
+               wharf_idle_work_allowed(&core->idle_work, core->workers.n_workers) &&
            !others_wait(core, WHARF_POOL_CPU) && !others_wait(core, WHARF_POOL_ANY);
 }
 
-/* A job had to wait while idle work ran. */
-static void throttle(struct wharf_core *core)
+/* Idle work delayed something. */
+static void throttle(struct wharf_idle_work *idle, uint32_t n_most)
 {
-    core->idle_work.n_fewer = core->workers.n_workers - wharf_idle_work_allowed(core) / 2;
-    core->idle_work.n_calm = 0;
-    core->idle_work.n_throttled++;
+    idle->n_fewer = n_most - wharf_idle_work_allowed(idle, n_most) / 2;
+    idle->n_calm = 0;
+    idle->n_throttled++;
 }
 
 /* Whether the piece is what its job waited for: not a later slice of a batch, and not the word of a
@@ -50,29 +54,60 @@ static bool is_first_of_job(const struct wharf_piece *piece)
     return piece->kind == WHARF_PIECE_CHUNK || piece->kind == WHARF_PIECE_OPEN;
 }
 
+void wharf_idle_work_begin(struct wharf_idle_work *idle, struct wharf_piece *piece)
+{
+    if (piece->job->lane != WHARF_LANE_IDLE)
+        return;
+    piece->idle = idle;
+    idle->n_running++;
+    idle->n_pieces++;
+}
+
+void wharf_idle_work_put_off(struct wharf_idle_work *idle, struct wharf_piece *piece)
+{
+    piece->idle = NULL;
+    idle->n_running--;
+    idle->n_withdrawn++;
+}
+
 void wharf_idle_work_taken(struct wharf_core *core, struct wharf_piece *piece, uint64_t now_ns)
 {
     const struct wharf_job *job = piece->job;
 
-    piece->is_idle = job->lane == WHARF_LANE_IDLE;
-    if (piece->is_idle) {
-        core->idle_work.n_running++;
-        core->idle_work.n_pieces++;
-    } else if (job->lane < WHARF_LANE_BACKGROUND && is_first_of_job(piece) &&
-               core->idle_work.n_running > 0 && now_ns - job->taken_ns > core->config.slice_ns) {
-        throttle(core);
-    }
+    wharf_idle_work_begin(&core->idle_work, piece);
+    if (!piece->idle && job->lane < WHARF_LANE_BACKGROUND && is_first_of_job(piece) &&
+        core->idle_work.n_running > 0 && now_ns - job->taken_ns > core->config.slice_ns)
+        throttle(&core->idle_work, core->workers.n_workers);
 }
 
-void wharf_idle_work_ended(struct wharf_core *core, const struct wharf_piece *piece)
+void wharf_idle_work_compare(struct wharf_idle_work *idle, uint32_t n_most, uint64_t took_ns,
+                             uint64_t alone_ns)
 {
-    if (!piece->is_idle)
+    uint64_t percent = took_ns / (alone_ns / 100 + 1);
+
+    percent = percent < MOST_STRAIN ? percent : MOST_STRAIN;
+    if (idle->strain == 0)
+        idle->strain = 100 * STRAIN_OF;
+    idle->strain += (uint32_t)percent - idle->strain / STRAIN_OF;
+    if (idle->strain <= STRAIN * STRAIN_OF)
         return;
-    core->idle_work.n_running--;
+    idle->strain = 0;
+    throttle(idle, n_most);
+}
+
+void wharf_idle_work_ended(struct wharf_core *core, struct wharf_piece *piece)
+{
+    struct wharf_idle_work *idle = piece->idle;
+
+    if (!idle)
+        return;
+    piece->idle = NULL;
+    idle->n_running--;
+    idle->nbytes += piece->in_nbytes;
     core->nothing_fits = false;
-    if (++core->idle_work.n_calm < CALM_PIECES)
+    if (++idle->n_calm < CALM_PIECES)
         return;
-    core->idle_work.n_calm = 0;
-    if (core->idle_work.n_fewer > 0)
-        core->idle_work.n_fewer--;
+    idle->n_calm = 0;
+    if (idle->n_fewer > 0)
+        idle->n_fewer--;
 }

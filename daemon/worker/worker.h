@@ -3,7 +3,7 @@
  * worker.h: wharfd-gpu, the process that owns a GPU; and wharfd-simt, the same on CPU threads.
  *
  * The main thread exchanges messages with the core and registers memory.  A second thread starts
- * kernels and waits for them, and a third does so for large items.  The worker sees neither clients
+ * kernels and waits for them, a third does so for large items, a fourth for items to encode.  The worker sees neither clients
  * nor their sockets, only memfds and items that the core has checked.  On any error it reports the
  * reason and exits; the core takes its items back and starts another worker.
  */
@@ -41,7 +41,8 @@ struct wharf_worker {
     int device; /* its number for the engine */
     struct wharf_worker_setup setup;
     struct wharf_segment queue_memory;
-    struct wharf_worker_kernels main, large; /* `large` has no epoch if there are no large items */
+    struct wharf_worker_kernels main;
+    struct wharf_worker_kernels large, encode; /* without an epoch if there are no such items */
     struct wharf_list memories[WHARF_WORKER_N_CHAINS]; /* hash chains by number */
     bool is_per_batch;                                 /* each kernel decodes one batch and ends */
 

@@ -51,11 +51,14 @@ static int map_queue(struct wharf_worker *worker, int fd)
                                 &worker->queue_memory);
     if (r < 0)
         return r;
-    worker->main.worker = worker->large.worker = worker;
+    worker->main.worker = worker->large.worker = worker->encode.worker = worker;
     worker->main.queue = wharf_work_queue_at(worker->queue_memory.address, n_entries);
     worker->large.queue =
         wharf_work_queue_at(wharf_worker_large_queue(worker->queue_memory.address, n_entries),
                             WHARF_WORKER_LARGE_ENTRIES);
+    worker->encode.queue =
+        wharf_work_queue_at(wharf_worker_encode_queue(worker->queue_memory.address, n_entries),
+                            WHARF_WORKER_ENCODE_ENTRIES);
     return 0;
 }
 
@@ -100,6 +103,24 @@ static void tell_devices(struct wharf_worker *worker)
     wharf_worker_say(&message);
 }
 
+/* Threads of the SIMT layer that encode. */
+#define MOST_SIMT_ENCODE 2u
+
+/* Warps of the epoch that encodes, with the one that polls; 0: there is none. */
+static uint32_t encode_warps(const struct wharf_worker_setup *setup)
+{
+    uint32_t n_warps = setup->encode_warps;
+
+    if (setup->engine == WHARF_ENGINE_SIMT && n_warps > MOST_SIMT_ENCODE)
+        n_warps = MOST_SIMT_ENCODE;
+    return n_warps > 0 ? n_warps + 1 : 0;
+}
+
+static uint32_t encode_blocks(const struct wharf_worker_setup *setup)
+{
+    return (encode_warps(setup) + WHARF_EPOCH_ENCODE_WARPS - 1) / WHARF_EPOCH_ENCODE_WARPS;
+}
+
 static void open_engine(struct wharf_worker *worker)
 {
     const struct wharf_worker_setup *setup = &worker->setup;
@@ -115,7 +136,7 @@ static void open_engine(struct wharf_worker *worker)
         .per_batch_if_watched = is_auto,
         .few = setup->engine == WHARF_ENGINE_SIMT ? 0 : FEW,
         .most_out = WHARF_EPOCH_MOST_OUT,
-        .leaves_room = setup->large_nbytes > 0,
+        .leaves_room = (setup->large_nbytes > 0) + encode_blocks(setup),
         .faults = setup->has_faults != 0,
     };
 
@@ -165,6 +186,36 @@ static void make_large(struct wharf_worker *worker, struct wharf_worker_ready *r
     ret_ready->n_large = WHARF_WORKER_MOST_LARGE;
 }
 
+/* Makes the kernel that encodes.  If the device has no room for it, nothing is encoded there. */
+static void make_encode(struct wharf_worker *worker, struct wharf_worker_ready *ret_ready)
+{
+    const struct wharf_worker_setup *setup = &worker->setup;
+    const struct wharf_epoch_config config = {
+        .device = worker->device,
+        .n_entries = WHARF_WORKER_ENCODE_ENTRIES,
+        .queue = worker->encode.queue.core,
+        .n_warps = encode_warps(setup),
+        .encodes = 1,
+        .chunk_nbytes = setup->chunk_nbytes,
+        .idle_us = microseconds(setup->idle_ns),
+        .stay_us = microseconds(setup->stay_ns),
+        .per_batch = (int)ret_ready->per_batch,
+        .beside = worker->main.epoch,
+        .faults = setup->has_faults != 0,
+    };
+    struct wharf_epoch_info info;
+
+    if (config.n_warps == 0)
+        return;
+    if (worker->ops->open(&config, &worker->encode.epoch) < 0) {
+        worker->encode.epoch = NULL;
+        return;
+    }
+    worker->ops->info(worker->encode.epoch, &info);
+    ret_ready->n_encode = info.n_warps - 1;
+    ret_ready->device_nbytes += info.device_nbytes;
+}
+
 static void describe(const struct wharf_worker *worker, struct wharf_worker_ready *ret_ready)
 {
     struct wharf_epoch_info info;
@@ -200,6 +251,7 @@ static void begin(struct wharf_worker *worker, const struct wharf_worker_message
     describe(worker, &ready.ready);
     worker->is_per_batch = ready.ready.per_batch != 0;
     make_large(worker, &ready.ready);
+    make_encode(worker, &ready.ready);
     wharf_worker_run(worker);
     wharf_worker_say(&ready);
 }

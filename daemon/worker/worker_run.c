@@ -129,8 +129,9 @@ static void *run(void *data)
     struct wharf_worker_kernels *kernels = data;
     const struct wharf_work_queue *queue = &kernels->queue;
 
-    pthread_setname_np(pthread_self(),
-                       kernels == &kernels->worker->large ? "wharf-large" : "wharf-kernels");
+    pthread_setname_np(pthread_self(), kernels == &kernels->worker->main    ? "wharf-kernels"
+                                       : kernels == &kernels->worker->large ? "wharf-large"
+                                                                            : "wharf-encode");
     for (;;) {
         uint32_t tail = __atomic_load_n(&queue->core->tail, __ATOMIC_ACQUIRE);
         if (wants_park(kernels->worker))
@@ -154,10 +155,13 @@ static void start_thread(struct wharf_worker_kernels *kernels)
 void wharf_worker_run(struct wharf_worker *worker)
 {
     worker->main.least_stay_ns = worker->main.stay_ns = worker->setup.stay_ns;
-    worker->n_threads = 1 + (worker->large.epoch != NULL);
+    worker->encode.least_stay_ns = worker->encode.stay_ns = worker->setup.stay_ns;
+    worker->n_threads = 1 + (worker->large.epoch != NULL) + (worker->encode.epoch != NULL);
     start_thread(&worker->main);
     if (worker->large.epoch)
         start_thread(&worker->large);
+    if (worker->encode.epoch)
+        start_thread(&worker->encode);
 }
 
 static void set_park(const struct wharf_worker *worker, int park)
@@ -165,6 +169,8 @@ static void set_park(const struct wharf_worker *worker, int park)
     wharf_work_park(&worker->main.queue, park);
     if (worker->large.epoch)
         wharf_work_park(&worker->large.queue, park);
+    if (worker->encode.epoch)
+        wharf_work_park(&worker->encode.queue, park);
 }
 
 void wharf_worker_park(struct wharf_worker *worker)
@@ -185,6 +191,8 @@ void wharf_worker_park(struct wharf_worker *worker)
         wake_threads(&worker->main.queue);
         if (worker->large.epoch)
             wake_threads(&worker->large.queue);
+        if (worker->encode.epoch)
+            wake_threads(&worker->encode.queue);
         pthread_cond_timedwait(&worker->changed, &worker->lock, &until);
     }
     pthread_mutex_unlock(&worker->lock);

@@ -69,6 +69,9 @@ struct wharf_line_choice {
     uint32_t type;        /* palette: what the values are; others 0 */
 };
 
+/* What the encoder in row `number` of the codec's encoder_rows chooses. */
+struct wharf_line_choice wharf_line_choice_of(uint32_t codec, uint32_t number);
+
 /*
  * wharf_line_bound: the most bytes that encoding in_nbytes can give.
  * wharf_line_encode: 0 and *ret_out_nbytes; -ENOSPC when out_avail is too little, never with that

@@ -10,6 +10,16 @@ struct wharf_encoder {
     struct wharf_line_choice choice;
 };
 
+struct wharf_line_choice wharf_line_choice_of(uint32_t codec, uint32_t number)
+{
+    return (struct wharf_line_choice){
+        .codec = codec,
+        .line_nbytes = (uint32_t)WHARF_LINE_MAX_NBYTES >> number % 3,
+        .layout = WHARF_LINE_PACKED,
+        .type = number / 3,
+    };
+}
+
 int wharf_line_encoder_new(uint32_t codec, const struct wharf_encoder_options *options,
                            struct wharf_encoder **ret_encoder)
 {
@@ -23,13 +33,7 @@ int wharf_line_encoder_new(uint32_t codec, const struct wharf_encoder_options *o
     struct wharf_encoder *encoder = calloc(1, sizeof(*encoder));
     if (!encoder)
         return -ENOMEM;
-    uint32_t number = (uint32_t)(row - ops->encoder_rows);
-    encoder->choice = (struct wharf_line_choice){
-        .codec = codec,
-        .line_nbytes = (uint32_t)WHARF_LINE_MAX_NBYTES >> number % 3,
-        .layout = WHARF_LINE_PACKED,
-        .type = number / 3,
-    };
+    encoder->choice = wharf_line_choice_of(codec, (uint32_t)(row - ops->encoder_rows));
     *ret_encoder = encoder;
     return 0;
 }

@@ -154,7 +154,7 @@ Test(wharfd_idle, jobs_that_wait_leave_it_fewer_workers)
     core.config.slice_ns = 500000;
     /* Nobody's fault: none was running. */
     take(&core, &normal, 600000);
-    cr_assert_eq(wharf_idle_work_allowed(&core), 8);
+    cr_assert_eq(wharf_idle_work_allowed(&core.idle_work, 8), 8);
     struct wharf_piece running = take(&core, &idle, 900000);
     cr_assert_eq(core.idle_work.n_running, 1);
     take(&core, &late, 900000);
@@ -163,7 +163,7 @@ Test(wharfd_idle, jobs_that_wait_leave_it_fewer_workers)
     take_kind(&core, &normal, WHARF_PIECE_WORD, 900000);
     take(&core, &normal, 400000);
     for (unsigned i = 0; i < 5; i++) {
-        cr_assert_eq(wharf_idle_work_allowed(&core), expected[i], "%u", i);
+        cr_assert_eq(wharf_idle_work_allowed(&core.idle_work, 8), expected[i], "%u", i);
         struct wharf_piece piece = take(&core, &normal, 600000);
         wharf_idle_work_ended(&core, &piece);
     }
@@ -174,7 +174,7 @@ Test(wharfd_idle, jobs_that_wait_leave_it_fewer_workers)
         wharf_idle_work_ended(&core, &running);
         running = take(&core, &idle, 0);
     }
-    cr_assert_eq(wharf_idle_work_allowed(&core), 8);
+    cr_assert_eq(wharf_idle_work_allowed(&core.idle_work, 8), 8);
     cr_assert_eq(core.idle_work.n_running, 1);
 }
 
