@@ -29,6 +29,14 @@ static void copy_gpus(const struct wharf_core *core, struct wharf_stats_daemon *
         daemon->gpus[i].away_ns = gpu->away_ns;
         daemon->gpus[i].n_given_up = gpu->n_given_up;
         daemon->gpus[i].n_large_chunks = gpu->n_large_chunks;
+        daemon->gpus[i].n_encode = is_up ? gpu->n_encode : 0;
+        daemon->gpus[i].n_encode_allowed =
+            is_up && gpu->n_encode > 0 ? wharf_idle_work_allowed(&gpu->idle_work, gpu->n_encode)
+                                       : 0;
+        daemon->gpus[i].idle_work = gpu->idle_work;
+        daemon->gpus[i].n_encoded = gpu->n_encoded;
+        daemon->gpus[i].encoded_in_nbytes = gpu->encoded_in_nbytes;
+        daemon->gpus[i].encoded_out_nbytes = gpu->encoded_out_nbytes;
         daemon->gpus[i].n_ended = gpu->n_ended;
         daemon->gpus[i].n_lost = gpu->n_lost;
     }

@@ -12,6 +12,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/process_stats.h"
+#include "daemon/core/gpu_view.h"
 #include "daemon/core/stats.h"
 #include "daemon/core/tenant.h"
 
@@ -39,6 +40,9 @@ struct wharf_stats_daemon {
         bool is_up;
         uint64_t n_warps, latency_ns, n_in_flight, n_models, n_chunks, out_nbytes, busy_ns, away_ns;
         uint64_t n_given_up, n_large_chunks, n_ended, n_lost;
+        uint32_t n_encode, n_encode_allowed;
+        struct wharf_idle_work idle_work;
+        uint64_t n_encoded, encoded_in_nbytes, encoded_out_nbytes;
     } gpus[WHARF_MAX_GPUS];
 };
 

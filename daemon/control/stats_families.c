@@ -293,6 +293,32 @@ static void add_info(struct wharf_stats_page *page, const struct wharf_stats_gro
     VALUE(wharf_gpu_large_chunks_total, COUNTER, OF_GPU,                                           \
           "Chunks decoded in the GPU's places for large ones.",                                    \
           source->daemon.gpus[gpu].n_large_chunks)                                                 \
+    VALUE(wharf_gpu_compress_warps, GAUGE, OF_GPU, "Chunks that the GPU compresses at a time.",     \
+          source->daemon.gpus[gpu].n_encode)                                                       \
+    VALUE(wharf_gpu_compressed_chunks_total, COUNTER, OF_GPU,                                      \
+          "Chunks that the GPU was to compress.", source->daemon.gpus[gpu].n_encoded)              \
+    VALUE(wharf_gpu_compressed_in_bytes_total, COUNTER, OF_GPU,                                    \
+          "Bytes that the GPU has compressed.", source->daemon.gpus[gpu].encoded_in_nbytes)        \
+    VALUE(wharf_gpu_compressed_out_bytes_total, COUNTER, OF_GPU, "Bytes that these became.",       \
+          source->daemon.gpus[gpu].encoded_out_nbytes)                                             \
+    VALUE(wharf_gpu_idle_work_running, GAUGE, OF_GPU,                                              \
+          "Chunks of background jobs that the GPU compresses at present.",                         \
+          source->daemon.gpus[gpu].idle_work.n_running)                                            \
+    VALUE(wharf_gpu_idle_work_allowed, GAUGE, OF_GPU,                                              \
+          "Chunks of background jobs that it may compress at a time.",                             \
+          source->daemon.gpus[gpu].n_encode_allowed)                                               \
+    VALUE(wharf_gpu_idle_work_pieces_total, COUNTER, OF_GPU,                                       \
+          "Chunks of background jobs that it began to compress.",                                  \
+          source->daemon.gpus[gpu].idle_work.n_pieces)                                             \
+    VALUE(wharf_gpu_idle_work_bytes_total, COUNTER, OF_GPU,                                        \
+          "Bytes of background jobs that it has compressed.",                                      \
+          source->daemon.gpus[gpu].idle_work.nbytes)                                               \
+    VALUE(wharf_gpu_idle_work_throttled_total, COUNTER, OF_GPU,                                    \
+          "How often fewer were allowed, since chunks were decoded later.",                        \
+          source->daemon.gpus[gpu].idle_work.n_throttled)                                          \
+    VALUE(wharf_gpu_idle_work_withdrawn_total, COUNTER, OF_GPU,                                    \
+          "Chunks of background jobs that were withdrawn and begun again.",                        \
+          source->daemon.gpus[gpu].idle_work.n_withdrawn)                                          \
     VALUE(wharf_gpu_workers_ended_total, COUNTER, OF_GPU, "Workers of the GPU that ended.",        \
           source->daemon.gpus[gpu].n_ended)                                                        \
     VALUE(wharf_gpu_lost_chunks_total, COUNTER, OF_GPU,                                            \
