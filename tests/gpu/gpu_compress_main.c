@@ -19,9 +19,9 @@
 #include "tests/lib/test_tap.h"
 
 static const char help[] =
-    "usage: wharf_gpu_compress [--engine simt] check N\n"
-    "       wharf_gpu_compress [--engine simt] speed SECONDS CHUNK\n"
-    "       wharf_gpu_compress [--engine simt] beside SECONDS CHUNK\n"
+    "usage: wharf_gpu_compress [--engine simt] [--warps N] check N\n"
+    "       wharf_gpu_compress [--engine simt] [--warps N] speed SECONDS CHUNK\n"
+    "       wharf_gpu_compress [--engine simt] [--warps N] beside SECONDS CHUNK\n"
     "\n"
     "Has the daemon compress by bdi, fpc, cpack, best and palette on its GPU.  The modes:\n"
     "\n"
@@ -31,8 +31,8 @@ static const char help[] =
     "            and beside normal ones, which nothing throttles\n"
     "\n"
     "check reports in the Test Anything Protocol, the others print one JSON object a line.\n"
-    "It is run from BUILD/tests or from a folder beside wharfd and wharfd-gpu.  With --engine\n"
-    "simt there is no GPU memory.\n";
+    "N warps compress (32).  It is run from BUILD/tests or from a folder beside wharfd and\n"
+    "wharfd-gpu.  With --engine simt there is no GPU memory.\n";
 
 #define MiB ((size_t)1 << 20)
 
@@ -45,14 +45,20 @@ enum {
 };
 
 static uint32_t engine = WHARF_ENGINE_GPU;
+static unsigned n_warps = 32;
 static const uint32_t codecs[] = {WHARF_CODEC_BDI, WHARF_CODEC_FPC, WHARF_CODEC_CPACK,
                                   WHARF_CODEC_BEST, WHARF_CODEC_PALETTE};
 enum { N_CODECS = sizeof(codecs) / sizeof(codecs[0]) };
 
 static void start(void)
 {
+    char config[128];
+
+    snprintf(config, sizeof(config),
+             "compress = %u\n[quota]\nmax_memory = 64G\nmax_arena = 8G\nmax_compress = 16M\n",
+             n_warps);
     test_wharfd_start_gpu(&gpu_memory_wharfd, engine == WHARF_ENGINE_GPU ? "cuda" : "simt",
-                          "[quota]\nmax_memory = 64G\nmax_arena = 8G\nmax_compress = 16M\n");
+                          config);
 }
 
 static double metric(const char *name)
@@ -303,11 +309,11 @@ static void measure(uint32_t codec, bool on_gpu, double seconds, size_t chunk_nb
     free(flood);
     qsort(rates, N_WINDOWS, sizeof(rates[0]), by_size);
     printf("{\"what\":\"gpu_compress\",\"memory\":\"%s\",\"codec\":\"%s\",\"data\":\"%s\","
-           "\"chunk_nbytes\":%zu,\"in_flight\":%d,\"windows\":%d,\"seconds\":%.2f,"
+           "\"warps\":%u,\"chunk_nbytes\":%zu,\"in_flight\":%d,\"windows\":%d,\"seconds\":%.2f,"
            "\"ratio\":%.3f,\"GBps_median\":%.2f,\"GBps_min\":%.2f,\"GBps_max\":%.2f}\n",
            on_gpu ? "gpu" : "host", wharf_codec_name(codec),
-           codec == WHARF_CODEC_PALETTE ? "weights" : "mixed", chunk_nbytes, DEPTH, N_WINDOWS,
-           seconds, ratio, rates[N_WINDOWS / 2], rates[0], rates[N_WINDOWS - 1]);
+           codec == WHARF_CODEC_PALETTE ? "weights" : "mixed", n_warps, chunk_nbytes, DEPTH,
+           N_WINDOWS, seconds, ratio, rates[N_WINDOWS / 2], rates[0], rates[N_WINDOWS - 1]);
     fflush(stdout);
 }
 
@@ -402,10 +408,10 @@ static int measure_beside(double seconds, size_t chunk_nbytes)
         for (unsigned kind = 0; kind < N_KINDS; kind++) {
             struct bench_spread times = bench_samples_spread(&samples[kind]);
             printf("{\"what\":\"interactive\",\"how\":\"%s\",\"codec\":\"%s\",\"data\":\"text\","
-                   "\"nbytes\":%d,\"beside\":\"bdi\",\"chunk_nbytes\":%zu,\"n\":%zu,\"turns\":%d,"
+                   "\"nbytes\":%d,\"beside\":\"bdi\",\"warps\":%u,\"chunk_nbytes\":%zu,\"n\":%zu,\"turns\":%d,"
                    "\"min_us\":%.2f,\"p50_us\":%.2f,\"p99_us\":%.2f,\"max_us\":%.2f,"
                    "\"p50_least_us\":%.2f,\"p50_most_us\":%.2f}\n",
-                   kinds[kind], wharf_codec_name(decoded[c]), NBYTES, chunk_nbytes,
+                   kinds[kind], wharf_codec_name(decoded[c]), NBYTES, n_warps, chunk_nbytes,
                    samples[kind].n, N_TURNS, times.min_us, times.p50_us, times.p99_us,
                    times.max_us, times.p50_least_us, times.p50_most_us);
             bench_samples_free(&samples[kind]);
@@ -425,6 +431,11 @@ int main(int argc, char **argv)
 {
     if (argc > 2 && strcmp(argv[1], "--engine") == 0 && strcmp(argv[2], "simt") == 0) {
         engine = WHARF_ENGINE_SIMT;
+        argv += 2;
+        argc -= 2;
+    }
+    if (argc > 2 && strcmp(argv[1], "--warps") == 0) {
+        n_warps = (unsigned)atoi(argv[2]);
         argv += 2;
         argc -= 2;
     }
