@@ -28,8 +28,8 @@ struct line_client_memory {
     WHARF_DEVICE_MEMBER u32x4 load_quad(const input_source &source, uint32_t i) const
     {
         uint32_t last = (source.end - 1) / 16;
-        u32x4 quad = load_inner(reinterpret_cast<const u32x4 *>(source.aligned) +
-                                (i < last ? i : last));
+        u32x4 quad =
+            load_inner(reinterpret_cast<const u32x4 *>(source.aligned) + (i < last ? i : last));
         uint32_t left = i <= last ? source.end - 16 * i : 0;
         return {keep_bytes(quad.x, left, 0), keep_bytes(quad.y, left, 4),
                 keep_bytes(quad.z, left, 8), keep_bytes(quad.w, left, 12)};

@@ -167,9 +167,8 @@ static int fit_kernel(wharf_epoch *epoch)
     WHARF_CUDA_TRY(cudaGetDeviceProperties(&properties, epoch->config.device));
     WHARF_CUDA_TRY(
         cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
-    WHARF_CUDA_TRY(
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, function, (int)epoch->kernel.n_threads,
-                                                      shared));
+    WHARF_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        &n, function, (int)epoch->kernel.n_threads, shared));
     WHARF_CUDA_TRY(cudaFuncGetAttributes(&attributes, function));
     if (n < 1)
         return wharf_cuda_fail(cudaErrorInvalidConfiguration, "fitting a kernel into this GPU");
@@ -251,8 +250,7 @@ static int make_memory(wharf_epoch *epoch)
     if ((rc = take_memory(epoch, &p.control, sizeof(*p.control))) ||
         (rc = take_memory(epoch, &p.slots, n_entries * sizeof(*p.slots))) ||
         (rc = take_memory(epoch, &p.tasks, n_entries * MAX_SLICES * sizeof(*p.tasks))) ||
-        (p.scratch_nbytes &&
-         (rc = take_memory(epoch, &p.scratch, p.n_warps * p.scratch_nbytes))) ||
+        (p.scratch_nbytes && (rc = take_memory(epoch, &p.scratch, p.n_warps * p.scratch_nbytes))) ||
         (rc = make_models(epoch)))
         return rc;
     WHARF_CUDA_TRY(cudaMemset(p.control, 0, sizeof(*p.control)));

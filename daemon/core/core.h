@@ -98,8 +98,8 @@ struct wharf_core {
 
     struct wharf_worker_counts workers;
     struct wharf_idle_work idle_work; /* of the CPU's workers */
-    bool is_short_of_workers; /* all spare workers replace blocked ones; read atomically */
-    bool nothing_fits;        /* no queued job can start now */
+    bool is_short_of_workers;         /* all spare workers replace blocked ones; read atomically */
+    bool nothing_fits;                /* no queued job can start now */
 
     /* Polled without the lock, so on a cache line of their own. */
     _Alignas(64) uint32_t n_gpus_coming; /* wharf-gpu threads that wait for the lock */

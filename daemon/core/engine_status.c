@@ -58,8 +58,7 @@ bool wharf_place_may_import(const struct wharf_core *core)
 
 bool wharf_place_gpu_codes(const struct wharf_core *core, const struct wharf_job *job)
 {
-    uint64_t codecs =
-        wharf_job_compresses(job) ? core->fleet.gpu_encoders : core->fleet.gpu_codecs;
+    uint64_t codecs = wharf_job_compresses(job) ? core->fleet.gpu_encoders : core->fleet.gpu_codecs;
 
     return codecs >> job->submission.codec & 1;
 }

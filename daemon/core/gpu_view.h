@@ -43,12 +43,12 @@ struct wharf_gpu_view {
     bool is_alone;                     /* it runs a suspect's item, and nothing else beside it */
     uint32_t n_warps;    /* warps that decode at the same time, at least 1 while it is up */
     uint64_t latency_ns; /* from handing over an empty job until its completion is seen */
-    uint32_t n_large, n_large_free; /* places for large chunks: all, and free ones */
+    uint32_t n_large, n_large_free;   /* places for large chunks: all, and free ones */
     uint32_t n_encode, n_encode_free; /* warps that compress: all, and those without work */
     struct wharf_idle_work idle_work; /* of these */
-    uint32_t n_in_flight;           /* items that the worker has */
-    uint64_t in_flight_ns;          /* sum of the warp time estimated for them */
-    uint64_t in_flight_nbytes;      /* of their sources and capacities */
+    uint32_t n_in_flight;             /* items that the worker has */
+    uint64_t in_flight_ns;            /* sum of the warp time estimated for them */
+    uint64_t in_flight_nbytes;        /* of their sources and capacities */
     uint64_t flow_ps_per_kib; /* measured time for each KiB of these while the link is saturated */
     int64_t lead_ns;          /* its time for pool ANY minus that for the GPUs' own pools */
     int64_t own_lead_ns;      /* its time for its own pool minus that for the pool of all GPUs */
@@ -69,7 +69,7 @@ struct wharf_gpu_view {
     uint64_t n_large_chunks;   /* decoded in places for large chunks */
     uint64_t n_encoded;        /* chunks compressed, good or bad */
     uint64_t encoded_in_nbytes, encoded_out_nbytes; /* of the good ones */
-    uint64_t n_left;           /* kernels that were told to leave for clients' streams */
+    uint64_t n_left; /* kernels that were told to leave for clients' streams */
 };
 
 /* All GPUs; gpu/ and placement/ keep it up to date.  A mask has a bit for each GPU. */

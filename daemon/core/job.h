@@ -111,10 +111,10 @@ enum wharf_piece_kind {
 struct wharf_piece {
     enum wharf_piece_kind kind;
     struct wharf_job *job;
-    uint32_t first_chunk; /* of a slice */
-    uint32_t n_chunks;    /* 1 unless it is a slice */
-    uint8_t pool;         /* enum wharf_pool that it came from */
-    uint8_t attempt;      /* how often it was restarted because an engine died */
+    uint32_t first_chunk;         /* of a slice */
+    uint32_t n_chunks;            /* 1 unless it is a slice */
+    uint8_t pool;                 /* enum wharf_pool that it came from */
+    uint8_t attempt;              /* how often it was restarted because an engine died */
     struct wharf_idle_work *idle; /* where it counts as idle work (idle_work.h); NULL: nowhere */
     uint64_t estimate_ns;
     uint64_t charged_ns; /* so far */

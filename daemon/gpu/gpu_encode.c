@@ -102,8 +102,7 @@ static void take_completion(struct wharf_gpu_backend *backend, struct wharf_gpu_
         .in_nbytes = completion->in_nbytes,
         .out_nbytes = completion->out_nbytes,
     };
-    bool is_to_wait =
-        completion->result == WHARF_CANCELLED && place->is_put_off && !is_stopped;
+    bool is_to_wait = completion->result == WHARF_CANCELLED && place->is_put_off && !is_stopped;
     wharf_list_append(is_to_wait ? &backend->encode.waiting : &backend->finished, &piece->link);
 }
 
@@ -151,8 +150,7 @@ void wharf_gpu_encode_count(struct wharf_gpu_backend *backend, const struct whar
 static bool withdraw(struct wharf_gpu_encode *encode, struct wharf_gpu_encode_place *place)
 {
     if (!place->is_withdrawn)
-        place->is_withdrawn =
-            wharf_work_withdraw(&encode->submitter, place->index, place->attempt);
+        place->is_withdrawn = wharf_work_withdraw(&encode->submitter, place->index, place->attempt);
     return place->is_withdrawn;
 }
 
@@ -190,8 +188,7 @@ static void throttle(struct wharf_gpu_backend *backend)
     uint32_t allowed = wharf_idle_work_allowed(idle, encode->n_warps);
     struct wharf_list *link = encode->running.prev;
 
-    for (uint32_t n = idle->n_running; n > allowed && link != &encode->running;
-         link = link->prev) {
+    for (uint32_t n = idle->n_running; n > allowed && link != &encode->running; link = link->prev) {
         struct wharf_gpu_piece *piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
         struct wharf_gpu_encode_place *place = place_of(encode, piece);
         if (piece->piece.idle != idle)
@@ -413,8 +410,7 @@ static bool take_one(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *r
     gpu_piece->is_aside = false;
     refusal = refusal_of(backend, job);
     /* A queued chunk has its memory here, or it is refused. */
-    if (refusal == WHARF_OK &&
-        wharf_gpu_memory_of_job(job, backend->gpu) != WHARF_GPU_MEMORY_READY)
+    if (refusal == WHARF_OK && wharf_gpu_memory_of_job(job, backend->gpu) != WHARF_GPU_MEMORY_READY)
         refusal = WHARF_NO_MEMORY;
     if (refusal != WHARF_OK) {
         wharf_gpu_results_end(backend, gpu_piece, WHARF_ENGINE_AUTO,

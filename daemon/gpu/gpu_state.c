@@ -63,7 +63,8 @@ void wharf_gpu_begin_dying(struct wharf_gpu_backend *backend, uint64_t now_ns)
         return;
     wharf_gpu_set_state(backend, WHARF_GPU_DYING, now_ns);
     backend->take_done(backend, now_ns);
-    backend->life.n_lost = backend->flight.n_items + backend->large.n_taken + backend->encode.n_taken;
+    backend->life.n_lost =
+        backend->flight.n_items + backend->large.n_taken + backend->encode.n_taken;
 }
 
 void wharf_gpu_worker_kill(struct wharf_gpu_backend *backend, const char *why)

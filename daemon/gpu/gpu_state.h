@@ -519,8 +519,7 @@ bool wharf_gpu_encode_pump(struct wharf_gpu_backend *backend, uint64_t now_ns);
 void wharf_gpu_encode_await(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece);
 
 /* A compressed chunk goes back to the core: counts it.  Under the lock. */
-void wharf_gpu_encode_count(struct wharf_gpu_backend *backend,
-                            const struct wharf_gpu_piece *piece);
+void wharf_gpu_encode_count(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *piece);
 
 /* Without the lock. */
 void wharf_gpu_encode_publish(struct wharf_gpu_backend *backend);

@@ -217,8 +217,7 @@ static enum wharf_pool choose_for_encoding(const struct wharf_core *core,
 {
     uint32_t n = n_encode(core, job->lane);
 
-    if (n == 0 ||
-        (job->pool != WHARF_POOL_ENCODE && core->sched[WHARF_POOL_ENCODE].n_queued >= n))
+    if (n == 0 || (job->pool != WHARF_POOL_ENCODE && core->sched[WHARF_POOL_ENCODE].n_queued >= n))
         return cpu_because(WHARF_PLACED_CPU_SOONER, ret_why);
     *ret_why = WHARF_PLACED_GPU_SOONER;
     return WHARF_POOL_ENCODE;

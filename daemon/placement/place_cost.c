@@ -119,8 +119,7 @@ void wharf_place_learn_latency(struct wharf_gpu_view *gpu, struct wharf_piece *p
         piece->warp_ns > round->estimate_ns && piece->warp_ns / piece->n_chunks < 2 * flow_ns;
     learn_flow(gpu, round);
     piece->gpu = (uint8_t)gpu->number;
-    if (!piece->job->stopped && !wharf_place_needs_gpu(piece->job) &&
-        !is_delay(gpu, piece, round))
+    if (!piece->job->stopped && !wharf_place_needs_gpu(piece->job) && !is_delay(gpu, piece, round))
         wharf_gpu_latencies_learn(latencies_of(gpu, piece->job), piece->job->submission.codec,
                                   chunk_nbytes(piece), round->n_there, round->elapsed_ns);
 }

@@ -3,9 +3,10 @@
  * worker.h: wharfd-gpu, the process that owns a GPU; and wharfd-simt, the same on CPU threads.
  *
  * The main thread exchanges messages with the core and registers memory.  A second thread starts
- * kernels and waits for them, a third does so for large items, a fourth for items to encode.  The worker sees neither clients
- * nor their sockets, only memfds and items that the core has checked.  On any error it reports the
- * reason and exits; the core takes its items back and starts another worker.
+ * kernels and waits for them, a third does so for large items, a fourth for items to encode.  The
+ * worker sees neither clients nor their sockets, only memfds and items that the core has checked.
+ * On any error it reports the reason and exits; the core takes its items back and starts another
+ * worker.
  */
 #ifndef WHARF_DAEMON_WORKER_WORKER_H
 #define WHARF_DAEMON_WORKER_WORKER_H

@@ -57,8 +57,7 @@ static void start(void)
     snprintf(config, sizeof(config),
              "compress = %u\n[quota]\nmax_memory = 64G\nmax_arena = 8G\nmax_compress = 16M\n",
              n_warps);
-    test_wharfd_start_gpu(&gpu_memory_wharfd, engine == WHARF_ENGINE_GPU ? "cuda" : "simt",
-                          config);
+    test_wharfd_start_gpu(&gpu_memory_wharfd, engine == WHARF_ENGINE_GPU ? "cuda" : "simt", config);
 }
 
 static double metric(const char *name)
@@ -156,8 +155,8 @@ static void check_one(struct check *check, uint32_t codec, uint32_t encoder, siz
     if (!wharf_encode_lines(&choice, &lines))
         exit(1);
     uint8_t *want = test_lines_encode(&lines, raw, nbytes, &want_nbytes);
-    struct wharf_job job = job_of(codec, encoder, check->in + in_shift, nbytes,
-                                  check->out + out_shift, want_nbytes);
+    struct wharf_job job =
+        job_of(codec, encoder, check->in + in_shift, nbytes, check->out + out_shift, want_nbytes);
     put(check->in + in_shift, check->from_gpu, raw, nbytes);
     check->n_wrong += !is_right(check, &job, want, want_nbytes);
     job.out_avail--;
@@ -176,8 +175,8 @@ static void check_all(struct check *check, unsigned round)
         for (const struct wharf_encoder_row *row = ops->encoder_rows; row->name; row++, n++) {
             size_t nbytes = sizes[n % (sizeof(sizes) / sizeof(sizes[0]))];
             test_lines_fill((enum test_lines_kind)(n % TEST_LINES_N_KINDS), n, raw, nbytes);
-            check_one(check, codecs[c], wharf_encoder_number(ops, row), nbytes,
-                      n % 3 ? 0 : n % 16, n % 4 ? 0 : (n / 4) % 16);
+            check_one(check, codecs[c], wharf_encoder_number(ops, row), nbytes, n % 3 ? 0 : n % 16,
+                      n % 4 ? 0 : (n / 4) % 16);
         }
     }
 }
@@ -235,12 +234,12 @@ static void flood_begin(struct flood *flood, uint32_t codec, size_t chunk_nbytes
     uint8_t *data = malloc(chunk_nbytes);
 
     *flood = (struct flood){.chunk_nbytes = chunk_nbytes, .on_gpu = on_gpu};
-    gpu_memory_must("wharf_compress_bound",
-                    wharf_encode_bound(&(struct wharf_encode_choice){.codec = codec},
-                                       chunk_nbytes, &bound));
+    gpu_memory_must(
+        "wharf_compress_bound",
+        wharf_encode_bound(&(struct wharf_encode_choice){.codec = codec}, chunk_nbytes, &bound));
     flood->bound = (bound + 255) & ~(size_t)255;
-    flood->wharf = gpu_memory_open(engine, 2 * DEPTH,
-                                   DEPTH * (chunk_nbytes + flood->bound) + 64 * MiB);
+    flood->wharf =
+        gpu_memory_open(engine, 2 * DEPTH, DEPTH * (chunk_nbytes + flood->bound) + 64 * MiB);
     uint8_t *in = get_memory(flood->wharf, on_gpu, DEPTH * chunk_nbytes);
     uint8_t *out = get_memory(flood->wharf, on_gpu, DEPTH * flood->bound);
     for (unsigned i = 0; i < DEPTH; i++) {
@@ -408,12 +407,13 @@ static int measure_beside(double seconds, size_t chunk_nbytes)
         for (unsigned kind = 0; kind < N_KINDS; kind++) {
             struct bench_spread times = bench_samples_spread(&samples[kind]);
             printf("{\"what\":\"interactive\",\"how\":\"%s\",\"codec\":\"%s\",\"data\":\"text\","
-                   "\"nbytes\":%d,\"beside\":\"bdi\",\"warps\":%u,\"chunk_nbytes\":%zu,\"n\":%zu,\"turns\":%d,"
+                   "\"nbytes\":%d,\"beside\":\"bdi\",\"warps\":%u,\"chunk_nbytes\":%zu,\"n\":%zu,"
+                   "\"turns\":%d,"
                    "\"min_us\":%.2f,\"p50_us\":%.2f,\"p99_us\":%.2f,\"max_us\":%.2f,"
                    "\"p50_least_us\":%.2f,\"p50_most_us\":%.2f}\n",
                    kinds[kind], wharf_codec_name(decoded[c]), NBYTES, n_warps, chunk_nbytes,
-                   samples[kind].n, N_TURNS, times.min_us, times.p50_us, times.p99_us,
-                   times.max_us, times.p50_least_us, times.p50_most_us);
+                   samples[kind].n, N_TURNS, times.min_us, times.p50_us, times.p99_us, times.max_us,
+                   times.p50_least_us, times.p50_most_us);
             bench_samples_free(&samples[kind]);
         }
         printf("# withdrawn %.0f, throttled %.0f\n", metric("wharf_gpu_idle_work_withdrawn_total"),

@@ -178,6 +178,47 @@ Test(wharfd_idle, jobs_that_wait_leave_it_fewer_workers)
     cr_assert_eq(core.idle_work.n_running, 1);
 }
 
+/* On a GPU: chunks that take longer beside idle work than alone, on average, halve it. */
+Test(wharfd_idle, chunks_that_take_longer_leave_a_gpu_less_of_it)
+{
+    struct wharf_idle_work idle = {.n_running = 8};
+
+    for (unsigned i = 0; i < 1000; i++)
+        wharf_idle_work_compare(&idle, 32, i % 2 ? 900000 : 1100000, 1000000);
+    cr_assert_eq(wharf_idle_work_allowed(&idle, 32), 32);
+    /* One that takes very long may have met something else. */
+    wharf_idle_work_compare(&idle, 32, 1600000, 1000000);
+    cr_assert_eq(wharf_idle_work_allowed(&idle, 32), 32);
+    for (unsigned i = 0; i < 4; i++)
+        wharf_idle_work_compare(&idle, 32, 1150000, 1000000);
+    cr_assert_eq(wharf_idle_work_allowed(&idle, 32), 16);
+    for (unsigned i = 0; i < 1000; i++)
+        wharf_idle_work_compare(&idle, 32, 1150000, 1000000);
+    cr_assert_eq(wharf_idle_work_allowed(&idle, 32), 1);
+    cr_assert_gt(idle.n_throttled, 5);
+}
+
+/* What is withdrawn does not run, and is counted when it is begun again. */
+Test(wharfd_idle, work_that_is_put_off_is_begun_again)
+{
+    struct wharf_idle_work idle = {.n_running = 0};
+    struct wharf_job job = {.lane = WHARF_LANE_IDLE};
+    struct wharf_piece piece = {.kind = WHARF_PIECE_CHUNK, .job = &job};
+    static struct wharf_core core;
+
+    wharf_idle_work_begin(&idle, &piece);
+    wharf_idle_work_put_off(&idle, &piece);
+    cr_assert_eq(idle.n_running, 0);
+    cr_assert_eq(idle.n_withdrawn, 1);
+    wharf_idle_work_begin(&idle, &piece);
+    piece.in_nbytes = 100;
+    wharf_idle_work_ended(&core, &piece);
+    wharf_idle_work_ended(&core, &piece); /* it counts nowhere any more */
+    cr_assert_eq(idle.n_running, 0);
+    cr_assert_eq(idle.n_pieces, 2);
+    cr_assert_eq(idle.nbytes, 100);
+}
+
 /* A batch that is cancelled while slices of it run: they are idle work until they have ended. */
 Test(wharfd_idle, cancelled_batches_leave_none_running)
 {
