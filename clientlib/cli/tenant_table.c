@@ -51,27 +51,6 @@ static double of_gpu(const struct wharf_cli_metrics *metrics, const char *family
     return wharf_cli_metrics_sum(metrics, family, "", "gpu", gpu);
 }
 
-/* A line for each GPU.  Returns how many. */
-static unsigned print_gpus(const struct wharf_cli_metrics *metrics)
-{
-    const struct wharf_cli_family *up = wharf_cli_metrics_find(metrics, "wharf_gpu_up");
-    unsigned n = 0;
-
-    for (size_t i = 0; up && i < up->n_samples; i++) {
-        const char *gpu = wharf_cli_sample_label(&up->samples[i], "gpu");
-        if (!gpu)
-            continue;
-        printf(
-            "gpu %-5s%s, %.0f chunks there of %.0f at a time, %.0f decoded, %.0f workers ended\n",
-            gpu, up->samples[i].value > 0 ? "up" : "down",
-            of_gpu(metrics, "wharf_gpu_chunks_in_flight", gpu),
-            of_gpu(metrics, "wharf_gpu_warps", gpu), of_gpu(metrics, "wharf_gpu_chunks_total", gpu),
-            of_gpu(metrics, "wharf_gpu_workers_ended_total", gpu));
-        n++;
-    }
-    return n;
-}
-
 static const char *plural(double n)
 {
     return n == 1 ? "" : "s";
@@ -103,6 +82,46 @@ static unsigned print_files(const struct wharf_cli_metrics *metrics)
            size_of(metrics, "wharf_file_input_bytes_total", in),
            size_of(metrics, "wharf_file_output_bytes_total", out));
     return 1;
+}
+
+/* A line for a GPU that has compressed.  Returns how many lines. */
+static unsigned print_compressing(const struct wharf_cli_metrics *metrics, const char *gpu)
+{
+    double nbytes = of_gpu(metrics, "wharf_gpu_compressed_in_bytes_total", gpu);
+    char text[WHARF_CLI_SIZE_TEXT];
+
+    if (of_gpu(metrics, "wharf_gpu_compressed_chunks_total", gpu) <= 0)
+        return 0;
+    printf("%-9scompressed %.0f chunks, %s; in the background %.0f of %.0f at a time, "
+           "%.0f withdrawn, throttled %.0f times\n",
+           "", of_gpu(metrics, "wharf_gpu_compressed_chunks_total", gpu),
+           wharf_cli_size_text(nbytes < 1e19 ? (uint64_t)nbytes : 0, text),
+           of_gpu(metrics, "wharf_gpu_idle_work_running", gpu),
+           of_gpu(metrics, "wharf_gpu_idle_work_allowed", gpu),
+           of_gpu(metrics, "wharf_gpu_idle_work_withdrawn_total", gpu),
+           of_gpu(metrics, "wharf_gpu_idle_work_throttled_total", gpu));
+    return 1;
+}
+
+/* A line for each GPU, and one more for those that have compressed.  Returns how many. */
+static unsigned print_gpus(const struct wharf_cli_metrics *metrics)
+{
+    const struct wharf_cli_family *up = wharf_cli_metrics_find(metrics, "wharf_gpu_up");
+    unsigned n = 0;
+
+    for (size_t i = 0; up && i < up->n_samples; i++) {
+        const char *gpu = wharf_cli_sample_label(&up->samples[i], "gpu");
+        if (!gpu)
+            continue;
+        printf(
+            "gpu %-5s%s, %.0f chunks there of %.0f at a time, %.0f decoded, %.0f workers ended\n",
+            gpu, up->samples[i].value > 0 ? "up" : "down",
+            of_gpu(metrics, "wharf_gpu_chunks_in_flight", gpu),
+            of_gpu(metrics, "wharf_gpu_warps", gpu), of_gpu(metrics, "wharf_gpu_chunks_total", gpu),
+            of_gpu(metrics, "wharf_gpu_workers_ended_total", gpu));
+        n += 1 + print_compressing(metrics, gpu);
+    }
+    return n;
 }
 
 unsigned wharf_cli_daemon_summary_print(const struct wharf_cli_metrics *metrics,
