@@ -11,6 +11,8 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/config.h"
+#include "daemon/base/loop.h"
+#include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/segment.h"
 #include "daemon/core/session.h"
@@ -303,40 +305,46 @@ Test(wharfd_core, random_submissions_get_one_completion_each, .init = test_core_
 
 /* ---- the lock ------------------------------------------------------------------------------ */
 
+/* Without workers and a running loop, nobody else wants its lock. */
+static struct wharf_core lone_core;
 static bool has_had_it;
 
 static void *have_it(void *unused)
 {
     (void)unused;
-    wharf_core_enter(&test_core);
+    wharf_core_enter(&lone_core);
     has_had_it = true;
-    wharf_core_leave(&test_core);
+    wharf_core_leave(&lone_core);
     return NULL;
 }
 
 /* Who polls rings took the lock again before anybody who slept for it had come. */
-Test(wharfd_core, who_sleeps_for_the_lock_has_it_before_who_polls, .init = test_core_set_up)
+Test(wharfd_core, who_sleeps_for_the_lock_has_it_before_who_polls)
 {
+    struct wharf_config config;
+    struct wharf_loop *loop;
     pthread_t thread;
 
-    /* Until then they sleep for the lock too. */
-    cr_assert(
-        TEST_WAIT(TEST_CORE_LOCKED(test_core.workers.n_sleeping) == test_core.workers.n_workers));
+    wharf_config_init(&config);
+    cr_assert_eq(wharf_loop_new(WHARF_LOOP_EPOLL, &loop), 0);
+    cr_assert_eq(wharf_core_init(&lone_core, &config, loop), 0);
     for (unsigned i = 0; i < 20; i++) {
         has_had_it = false;
-        wharf_core_enter(&test_core);
+        wharf_core_enter(&lone_core);
         cr_assert_eq(pthread_create(&thread, NULL, have_it, NULL), 0);
-        cr_assert(TEST_WAIT(__atomic_load_n(&test_core.n_asleep, __ATOMIC_RELAXED) == 1));
-        wharf_core_leave(&test_core);
-        wharf_core_enter_last(&test_core, TEST_WAIT_LIMIT_NS);
+        cr_assert(TEST_WAIT(__atomic_load_n(&lone_core.n_asleep, __ATOMIC_RELAXED) == 1));
+        wharf_core_leave(&lone_core);
+        wharf_core_enter_last(&lone_core, TEST_WAIT_LIMIT_NS);
         cr_assert(has_had_it);
-        wharf_core_leave(&test_core);
+        wharf_core_leave(&lone_core);
         pthread_join(thread, NULL);
     }
     /* It does not wait for ever. */
-    __atomic_store_n(&test_core.n_asleep, 1, __ATOMIC_RELAXED);
-    wharf_core_enter_last(&test_core, 1);
-    __atomic_store_n(&test_core.n_asleep, 0, __ATOMIC_RELAXED);
-    wharf_core_leave(&test_core);
-    test_core_stop();
+    __atomic_store_n(&lone_core.n_asleep, 1, __ATOMIC_RELAXED);
+    wharf_core_enter_last(&lone_core, 1);
+    __atomic_store_n(&lone_core.n_asleep, 0, __ATOMIC_RELAXED);
+    wharf_core_leave(&lone_core);
+    wharf_core_deinit(&lone_core);
+    wharf_loop_free(loop);
+    wharf_config_deinit(&config);
 }
