@@ -26,7 +26,8 @@ uint32_t wharf_gpu_arena_pool_maker(const struct wharf_core *core)
 
 /* ---- taking -------------------------------------------------------------------------------- */
 
-/* Moves a size to the front of the remembered ones; drops the last one. */
+/* Moves a size to the front of the remembered ones; drops the last one.  So a client that asks for
+ * ever new sizes makes the pool forget, but not grow. */
 static void remember(struct wharf_gpu_arena_pool *pool, uint64_t nbytes)
 {
     unsigned i = 0;
@@ -47,6 +48,7 @@ static bool is_ready(const struct wharf_gpu_memory *memory)
     return false;
 }
 
+/* One that is registered: a session would wait as long for another one as for its own arena. */
 static struct wharf_gpu_pooled_arena *find(struct wharf_gpu_arena_pool *pool, uint64_t nbytes)
 {
     WHARF_LIST_FOR(link, &pool->list)

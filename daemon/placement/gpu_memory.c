@@ -159,6 +159,8 @@ void wharf_gpu_memory_set(struct wharf_core *core, uint32_t gpu, struct wharf_gp
     hold->state = state;
     if (memory->is_model)
         wharf_gpu_models_count(&core->fleet.gpus[gpu], gpu, hold, before);
+    /* Pages are pinned once, by however many workers: from the first one's request, since that may
+     * have pinned them before it answers, to the last one's release. */
     bool is_counted = !memory->is_device && wharf_gpu_memory_holders(memory) != 0;
     if (is_counted && !memory->is_counted) {
         wharf_pin_count(core, memory);
@@ -185,6 +187,8 @@ bool wharf_gpu_memory_drop(struct wharf_core *core, struct wharf_gpu_memory *mem
         wharf_close_fd(wharf_gpu_memory_free(memory));
         return false;
     }
+    /* The tenant pays until the last worker has let go of it.  Else a client that comes and goes
+     * could have any amount of memory pinned. */
     memory->use = *use;
     memory->is_awaited = memory->tenant != NULL;
     if (memory->tenant)

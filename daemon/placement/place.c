@@ -147,6 +147,7 @@ static enum wharf_pool choose_for_gpu_memory(const struct wharf_core *core,
     if (is_banned(job))
         return cpu_because(WHARF_PLACED_BANNED, ret_why);
     *ret_why = WHARF_PLACED_GPU_MEMORY;
+    /* Its next worker imports the memory again: until then the job waits. */
     if (!wharf_place_is_up(core, owner))
         return WHARF_POOL_NONE;
     if (!wharf_place_gpu_codes(core, job) || (wharf_job_compresses(job) && gpu->n_encode == 0))
@@ -230,8 +231,14 @@ static bool is_decoded(const struct wharf_job *job)
            (job->submission.opcode != WHARF_OP_BATCH || job->batch);
 }
 
-/* Does not set `why` for jobs that do not decode, nor for pool ANY, where it is decided when the
- * job is picked. */
+/*
+ * The rules in the order in which they bind: what the job is, what its session asked for, whose
+ * memory it names, what its tenant has done, what GPUs can do, and last where its memory is.  What
+ * is left could run on either side: pool ANY, where the quicker side takes it when it is picked,
+ * since that is known no earlier.
+ *
+ * Does not set `why` for jobs that do not decode, nor for pool ANY.
+ */
 static enum wharf_pool choose_why(const struct wharf_core *core, const struct wharf_job *job,
                                   enum wharf_placement *ret_why)
 {
@@ -252,6 +259,8 @@ static enum wharf_pool choose_why(const struct wharf_core *core, const struct wh
     if (!wharf_place_gpu_codes(core, job))
         return cpu_because(WHARF_PLACED_CODEC, ret_why);
     enum wharf_gpu_memory_state state = wharf_gpu_memory_anywhere(core, job);
+    /* Whoever forces a GPU waits until the memory is registered or refused, and is told so: nothing
+     * is moved to the CPU silently. */
     if (is_forced) {
         *ret_why = WHARF_PLACED_GPU_ASKED;
         if (state != WHARF_GPU_MEMORY_READY && state != WHARF_GPU_MEMORY_REFUSED)
