@@ -449,7 +449,7 @@ def last_hostile(*whats):
 
 def storms():
     """p99 of what another user waits for, stormed and quiet; in bold what exceeds its limit."""
-    found = {(row['data'], row['what']): row for row in last_hostile('storm: ')}
+    found = {(row['data'], row['what']): row for row in rows_of('hostile') if row['what'].startswith('storm: ')}
 
     def cell(storm, what):
         row = found.get((storm, f'storm: {what}'))
@@ -461,7 +461,7 @@ def storms():
     whats = ('job', 'no-op', 'hello', 'connection')
     yield from table(['storm of', 'lone job', 'no-op', 'Hello', 'new connection (bare loop)'],
                      [[storm, *(cell(storm, what) for what in whats)] for storm in STORMS])
-    yield from source('hostile.jsonl', list(found.values()))
+    yield from source('hostile.jsonl', list(found.values()), what=lambda row: row['data'])
 
 
 def neighbours():
@@ -484,6 +484,23 @@ def neighbours():
          *(f'{row[key]:.0f} ({row["peer_" + key]:.0f})' for key in ('p50_us', 'p99_us', 'p999_us'))]
         for row in scrapes])
     yield from source('hostile.jsonl', scrapes)
+
+
+HOLDS = {'hold: dead client': 'memory of a dead client', 'hold: connection': 'a connection', 'hold: descriptors': 'descriptors',
+         'hold: cancelled chunk': 'a worker from a cancelled chunk'}
+
+
+def holds():
+    """How soon the daemon has back what hostile clients keep."""
+    rows = [row for what in HOLDS for row in last_hostile(what)]
+
+    def cell(row, key):
+        bold = '**' * (key == 'p99_us' and row['p99_us'] > row['limit_us'])
+        return f'{bold}{row[key] / 1000:.3g}{bold} ({row["peer_" + key] / 1000:.3g})'
+
+    yield from table(['of', 'p50, ms', 'p99, ms', 'in brackets'], [
+        [f'{HOLDS[row["what"]]}: {row["data"]}', cell(row, 'p50_us'), cell(row, 'p99_us'), row['peer']] for row in rows])
+    yield from source('hostile.jsonl', rows)
 
 
 # ---- damaged chunks --------------------------------------------------------------------------
@@ -529,4 +546,5 @@ TABLES = {
     'preload': preload_cpu, 'preload-gzip': preload_gzip,
     'share': share_gpu, 'tenant': tenant_gpu,
     'daemon-data': daemon_data, 'hosts': hosts_calculated, 'bad-bytes': bad_bytes, 'storms': storms, 'neighbours': neighbours,
+    'holds': holds,
 }
