@@ -24,8 +24,8 @@ struct wharf_encode_choice {
  * NONE. */
 uint32_t wharf_encode_flaw(const struct wharf_encode_choice *choice);
 
-/* For a good choice: whether it encodes lines, and how.  Then wharf_line_encode gives the stream.
- */
+/* For a good choice: whether it encodes lines, and how.  Then wharf_line_encode gives the
+ * stream. */
 bool wharf_encode_lines(const struct wharf_encode_choice *choice,
                         struct wharf_line_choice *ret_lines);
 

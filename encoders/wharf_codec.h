@@ -86,12 +86,12 @@ enum wharf_line_encoder_number { /* of bdi, fpc, cpack and best: the size of a l
                                  WHARF_LINES_OF_64 = 2,
                                  WHARF_LINES_OF_32 = 3,
 };
-enum wharf_palette_encoder_number { /* of palette, with lines of 128 bytes; of 64: 1 more; of 32: 2
-                                     */
-                                    WHARF_PALETTE_BF16 = 1,
-                                    WHARF_PALETTE_F16 = 4,
-                                    WHARF_PALETTE_E4M3 = 7,
-                                    WHARF_PALETTE_E5M2 = 10,
+/* Of palette, with lines of 128 bytes; of 64: 1 more; of 32: 2. */
+enum wharf_palette_encoder_number {
+    WHARF_PALETTE_BF16 = 1,
+    WHARF_PALETTE_F16 = 4,
+    WHARF_PALETTE_E4M3 = 7,
+    WHARF_PALETTE_E5M2 = 10,
 };
 enum wharf_blosc_encoder_number { /* of blosc: what is shuffled, with elements of so many bytes */
                                   WHARF_BLOSC_SHUFFLE_4 = 1,

@@ -148,8 +148,7 @@ void wharf_preload_count_bytes(enum wharf_preload_library library, bool taken, u
  */
 void *wharf_preload_search(const char *name, const void *caller);
 
-/* ---- whole_call.c: calls that decode one whole stream, which libdeflate, libzstd and liblz4 have
- */
+/* ---- whole_call.c: calls that decode one whole stream, as libdeflate, libzstd and liblz4 have */
 
 struct wharf_preload_whole {
     enum wharf_preload_library library;

@@ -294,8 +294,8 @@ static struct wharf_outcome refusal_of(const struct wharf_gpu_backend *backend,
 }
 
 /* Whether a suspect's large chunk must wait until it can run alone.  Items of the main kernel end
- * soon, so other large chunks wait with it; they do not wait for a large chunk, which takes long.
- */
+ * soon, so other large chunks wait with it; they do not wait for a large chunk, which takes
+ * long. */
 static bool has_to_wait(const struct wharf_gpu_backend *backend, const struct wharf_job *job,
                         bool *ret_others_wait)
 {

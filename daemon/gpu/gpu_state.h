@@ -550,8 +550,8 @@ void wharf_gpu_recovery_blame_stall(struct wharf_gpu_backend *backend, struct wh
 /* ---- gpu_retry.c --------------------------------------------------------------------------- */
 
 /* The worker is gone: leaves a piece of one chunk to the CPU, if that can run it; else keeps it for
- * the next worker.  is_faulting: the worker ended while it ran this piece alone.  Under the lock.
- */
+ * the next worker.  is_faulting: the worker ended while it ran this piece alone.  Under the
+ * lock. */
 void wharf_gpu_retry_keep(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept,
                           bool is_faulting);
 

@@ -30,8 +30,7 @@ struct wharf_piece;
 /* How many pieces of idle work an engine may have, of n_most. */
 uint32_t wharf_idle_work_allowed(const struct wharf_idle_work *idle, uint32_t n_most);
 
-/* ---- the CPU: pieces of workers ----------------------------------------------------------------
- */
+/* ---- the CPU: pieces of workers ------------------------------------------------------------ */
 
 /* Whether a worker that looks for work may start a job of that lane. */
 bool wharf_idle_work_may_begin(const struct wharf_core *core);
@@ -39,8 +38,7 @@ bool wharf_idle_work_may_begin(const struct wharf_core *core);
 /* A CPU worker has taken a piece, of any lane. */
 void wharf_idle_work_taken(struct wharf_core *core, struct wharf_piece *piece, uint64_t now_ns);
 
-/* ---- a GPU: pieces of warps --------------------------------------------------------------------
- */
+/* ---- a GPU: pieces of warps ---------------------------------------------------------------- */
 
 /* The GPU begins a piece; it is idle work if its job's lane says so. */
 void wharf_idle_work_begin(struct wharf_idle_work *idle, struct wharf_piece *piece);
@@ -53,8 +51,7 @@ void wharf_idle_work_put_off(struct wharf_idle_work *idle, struct wharf_piece *p
 void wharf_idle_work_compare(struct wharf_idle_work *idle, uint32_t n_most, uint64_t took_ns,
                              uint64_t alone_ns);
 
-/* ---- both --------------------------------------------------------------------------------------
- */
+/* ---- both ---------------------------------------------------------------------------------- */
 
 /* A piece of any lane has ended, or was returned or passed to another engine. */
 void wharf_idle_work_ended(struct wharf_core *core, struct wharf_piece *piece);

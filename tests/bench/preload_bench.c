@@ -65,8 +65,7 @@ struct buffer {
     size_t packed_nbytes;
 };
 
-/* ---- the libraries ----------------------------------------------------------------------------
- */
+/* ---- the libraries ------------------------------------------------------------------------- */
 
 static bool by_zlib(const struct functions *f, const struct buffer *b, uint8_t *out, size_t step)
 {
@@ -173,8 +172,7 @@ static void find_ours(void)
     find(library, "LZ4_decompress_safe", &ours.lz4);
 }
 
-/* ---- one file in buffers of one size ----------------------------------------------------------
- */
+/* ---- one file in buffers of one size ------------------------------------------------------- */
 
 struct side {
     const struct library *library;
