@@ -131,6 +131,17 @@ struct study_hog_words {
     uint64_t ns;      /* for how long, at most of all blocks */
 };
 
+/* What the hog reads: numbers without any order, since what is all the same comes quicker than
+ * memory gives it. */
+__global__ void __launch_bounds__(STUDY_THREADS) study_hog_fill_kernel(u32x4 *quads, uint32_t n)
+{
+    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        uint32_t x = i * 2654435761u ^ i >> 7, y = x * 2246822519u ^ x >> 13;
+        uint32_t z = y * 3266489917u ^ y >> 16, w = z * 668265263u ^ z >> 15;
+        store(quads + i, u32x4{x, y, z, w});
+    }
+}
+
 /*
  * One warp a block.  Brings memory to shared memory, 64 KiB at a time, until words->stop is set or
  * `limit_ns` are over.  So it takes bandwidth, and next to no instructions.

@@ -133,7 +133,9 @@ struct hog {
         MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
         MUST(cudaStreamCreateWithFlags(&stopping, cudaStreamNonBlocking));
         MUST(cudaMalloc(&quads, NBYTES));
-        MUST(cudaMemset(quads, 0x5a, NBYTES));
+        study_hog_fill_kernel<<<8 * (unsigned)device.multiProcessorCount, STUDY_THREADS>>>(
+            quads, (uint32_t)(NBYTES / 16));
+        MUST(cudaGetLastError());
         MUST(cudaMalloc(&d_words, sizeof(*d_words)));
         MUST(cudaFuncSetAttribute(study_hog_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   (int)sizeof(study_hog_shared)));
