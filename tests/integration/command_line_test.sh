@@ -240,7 +240,7 @@ cat --engine turbo data
 cat --embedded --socket /run/x data
 cat --embedded --engine gpu data
 cat --patience 0 data
-pack --engine simt data
+pack --embedded --engine simt data
 status --embedded
 status -T 2
 stats --json=yes
@@ -300,6 +300,7 @@ test_daemons_engines_and_sockets_are_exit_3() {
         expect_status 3 "$WHARF" unpack --engine "$engine" -f data.whr 2> message
         grep -qE 'no daemon: .*: start (the|a) daemon with ' message
         grep -q -- "--embedded in place of --engine $engine does the work in this process, on the CPU" message
+        expect_status 3 "$WHARF" pack --engine "$engine" -o none.whr data
     done
     expect_status 3 "$WHARF" cat --socket /run/wharf/x data.whr 2> message
     # shellcheck disable=SC2016 # the message has these quotes

@@ -234,13 +234,35 @@ test_pack_through_the_daemon_makes_the_same_file() {
     grep -q 'at most 256.* max_compress' message
     expect_status 2 "$WHARF" pack --socket s --format gzip -o no.gz data
     expect_status 2 "$WHARF" pack --socket s --encoder zlib -l 0 -o no.whr data
-    expect_status 2 "$WHARF" pack --engine gpu -o no.whr data
+    expect_status 3 "$WHARF" pack --engine gpu --socket none -o no.whr data
     expect_status 3 "$WHARF" pack --socket none -o no.whr data
     kill_daemon
     start_daemon '[quota]' 'max_compress = 0'
     expect_status 4 "$WHARF" pack --socket s -o no.whr data 2> message
     grep -q 'does not compress' message
     test ! -e no.whr -a ! -e no.gz
+}
+
+# And nothing else: other codecs are refused, not left to the processors.
+test_pack_by_a_gpu_makes_the_same_file() {
+    local codec encoder
+    cat "$TOP"/clientlib/*.c > data
+    start_daemon '[gpu]' 'engine = simt'
+    for codec in bdi fpc cpack best palette; do
+        "$WHARF" pack -c "$codec" -fo here.whr data
+        "$WHARF" pack --socket s --engine simt --report -c "$codec" -fo there.whr data 2> report
+        cmp here.whr there.whr
+        grep -q '"daemon":true' report
+    done
+    for encoder in bf16 f16 e4m3 e5m2; do
+        "$WHARF" pack -c palette --encoder "$encoder" < data > here.whr
+        "$WHARF" pack --socket s --engine simt -c palette --encoder "$encoder" < data | cmp - here.whr
+    done
+    "$WHARF" status --socket s > out
+    grep -q '^         compressed [1-9][0-9]* chunks, .* 0 of 2 at a time' out
+    expect_status 4 "$WHARF" pack --socket s --engine simt -c deflate -o no.whr data 2> message
+    grep -q 'did not compress a chunk' message
+    test ! -e no.whr
 }
 
 run_tests

@@ -322,6 +322,61 @@ Test(wharfd_place, cpu_alone_has_what_the_gpu_cannot_have, .init = set_up, .fini
     cr_assert_eq(wharf_place_n_queued(&core), 0);
 }
 
+static void push_to_compress(struct wharf_job *job)
+{
+    test_bare_job_init(job, &session, WHARF_CODEC_BDI, 64 * KiB, 64 * KiB, &region, &region);
+    job->submission.flags = WHARF_JOB_COMPRESS;
+    job->pool = WHARF_POOL_NONE;
+    wharf_place_push(&core, job, false);
+}
+
+/* As many wait for a GPU's warps as there are, and the CPU has the rest. */
+Test(wharfd_place, chunks_to_compress_go_where_warps_are, .init = set_up, .fini = tear_down)
+{
+    struct wharf_job jobs[4], *first;
+
+    push_to_compress(&jobs[0]);
+    cr_assert(jobs[0].pool == WHARF_POOL_CPU && jobs[0].why == WHARF_PLACED_CODEC);
+    wharf_place_remove(&core, &jobs[0]);
+
+    core.fleet.gpu_encoders = UINT64_C(1) << WHARF_CODEC_BDI;
+    core.fleet.gpus[0].n_encode = core.fleet.gpus[0].n_encode_free = 3;
+    for (unsigned i = 0; i < 4; i++) {
+        push_to_compress(&jobs[i]);
+        cr_assert_eq(jobs[i].pool, i < 3 ? WHARF_POOL_ENCODE : WHARF_POOL_CPU, "%u", i);
+    }
+    cr_assert(wharf_place_wants_gpu(&core, 0));
+    core.fleet.gpus[0].n_encode_free = 0;
+    cr_assert_not(wharf_place_wants_gpu(&core, 0));
+    /* Those that wait stay there. */
+    cr_assert_eq(wharf_place_first_to_encode(&core, 0, true), &jobs[0]);
+    cr_assert_null(wharf_place_first_for_gpu(&core, 0));
+    /* Unless there is no GPU for them any more. */
+    core.fleet.gpus[0].n_encode = 0;
+    cr_assert_null(wharf_place_first_to_encode(&core, 0, true));
+    while ((first = wharf_place_first_for_cpu(&core, UINT64_MAX)))
+        wharf_place_remove(&core, first);
+    cr_assert_eq(wharf_place_n_queued(&core), 0);
+}
+
+/* Idle work is not for who asks for other lanes alone. */
+Test(wharfd_place, idle_chunks_wait_for_an_idle_gpu, .init = set_up, .fini = tear_down)
+{
+    struct wharf_job job;
+
+    core.fleet.gpu_encoders = UINT64_C(1) << WHARF_CODEC_BDI;
+    core.fleet.gpus[0].n_encode = core.fleet.gpus[0].n_encode_free = 3;
+    test_bare_job_init(&job, &session, WHARF_CODEC_BDI, 64 * KiB, 64 * KiB, &region, &region);
+    job.submission.flags = WHARF_JOB_COMPRESS;
+    job.lane = WHARF_LANE_IDLE;
+    job.pool = WHARF_POOL_NONE;
+    wharf_place_push(&core, &job, false);
+    cr_assert_eq(job.pool, WHARF_POOL_ENCODE);
+    cr_assert_null(wharf_place_first_to_encode(&core, 0, false));
+    cr_assert_eq(wharf_place_first_to_encode(&core, 0, true), &job);
+    wharf_place_remove(&core, &job);
+}
+
 /* Who wants the GPU alone waits for its memory, and is served by the CPU while there is no GPU. */
 Test(wharfd_place, session_that_wants_the_gpu_waits_for_its_memory, .init = set_up,
      .fini = tear_down)
