@@ -33,8 +33,11 @@ cuda: $(if $(NVCC),$(CUDA_SO) $(CUDA_A) $(LINE_HEADERS)) ## libwharf-cuda, the d
 	$(if $(NVCC),,@echo '$(no_gpu)')
 
 # Its calls, with the SIMT layer in a GPU's place: for the test of them, and for programs of tests.
-cuda_simt_obj := $(cuda_calls_obj) $(call obj,tests/gpu/cuda_batch_simt.cc kernels/rans_pieces.c)
+cuda_simt_src := tests/gpu/cuda_batch_simt.cc
+cuda_simt_own := $(cuda_calls_obj) $(call obj,kernels/rans_pieces.c)
+cuda_simt_obj := $(cuda_simt_own) $(call obj,$(cuda_simt_src))
 $(BUILD)/tests/cuda_calls_simt_test: $(cuda_simt_obj)
+$(BUILD)/race/tests/cuda_calls_simt_test: $(cuda_simt_own) $(cuda_simt_src:%=$(BUILD)/obj/watched/%.o)
 CUDA_SIMT_A := $(BUILD)/tests/libwharf-cuda-simt.a
 $(CUDA_SIMT_A): $(cuda_simt_obj)
 	$(say) AR $@
