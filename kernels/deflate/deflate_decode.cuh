@@ -50,7 +50,7 @@ WHARF_DEVICE bool write_tokens(state<P> &st, uint32_t &n, bool all)
     uint32_t done = 0;
     while (n - done >= 32 || (all && done < n)) {
         uint32_t batch = n - done < 32 ? n - done : 32;
-        if (!write_batch<P>(st.ref, st.out, tokens + done, batch))
+        if (!write_batch<P>(st.ref, st.out, tokens + done, batch, typename P::unit()))
             return false;
         done += batch;
     }

@@ -25,6 +25,7 @@ namespace flate
  * elsewhere.  24 or 20 warps with more registers are slower on all data.
  */
 struct tuning {
+    using unit = uint8_t; /* of output */
     static constexpr unsigned LITLEN_ROOT = 10;
     static constexpr unsigned DISTANCE_ROOT = 7;
     /* Symbols of a sub-range: odd, so that lanes at equal places in theirs store to different

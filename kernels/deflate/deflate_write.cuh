@@ -63,12 +63,34 @@ WHARF_DEVICE void settle_round(span_bytes<ROUNDS> &span, unsigned r)
     }
 }
 
+/* Where a span's bytes are and go: one behind the other.  inflate_wide.cuh has the counterpart for
+ * bytes of an unknown window. */
+struct plain_output {
+    uint8_t *out;
+
+    /* One lane.  Byte `at`, which others may be storing if it is not wanted. */
+    WHARF_DEVICE_MEMBER uint32_t take(uint32_t at, bool wanted) const
+    {
+        return load_part(out + at, 0, wanted);
+    }
+
+    /* Places from a first one on. */
+    struct places {
+        uint8_t *to;
+        WHARF_DEVICE_MEMBER void put(uint32_t i, uint32_t v) const { store(to + i, (uint8_t)v); }
+    };
+    WHARF_DEVICE_MEMBER places from(uint32_t begin, uint32_t lane) const
+    {
+        return {out + begin + lane};
+    }
+};
+
 /*
  * collective.  Makes one round of a span: 32 bytes from byte `place` of the output on.  `begins`
  * has a bit for each byte that begins a token; the first of these tokens is number `first`.
  */
-template <unsigned ROUNDS>
-WHARF_DEVICE void make_round(span_bytes<ROUNDS> &span, unsigned r, const uint8_t *out,
+template <unsigned ROUNDS, typename Output>
+WHARF_DEVICE void make_round(span_bytes<ROUNDS> &span, unsigned r, Output out,
                              const batch_token &token, uint32_t span_begin, uint32_t begins,
                              uint32_t &first)
 {
@@ -82,7 +104,7 @@ WHARF_DEVICE void make_round(span_bytes<ROUNDS> &span, unsigned r, const uint8_t
     if (near && (int32_t)value >= 0)
         span.waiting |= 1u << r;
     /* Lanes that need no byte load the first one: cheaper than a predicate on the load. */
-    uint32_t byte = load_part(out + (near ? 0 : source), 0, !near);
+    uint32_t byte = out.take(near ? 0 : source, !near);
     span.byte[r] = near ? value : byte;
 }
 
@@ -90,8 +112,8 @@ WHARF_DEVICE void make_round(span_bytes<ROUNDS> &span, unsigned r, const uint8_t
  * collective.  Writes n bytes, up to 32 * ROUNDS, from byte `begin` of a batch on, whose first byte
  * is out[base].  Token number `first` begins there.  All output before must be visible (syncwarp).
  */
-template <unsigned ROUNDS>
-WHARF_DEVICE void write_span(uint8_t *out, uint32_t base, const batch_token &token, uint32_t begin,
+template <unsigned ROUNDS, typename Output>
+WHARF_DEVICE void write_span(Output out, uint32_t base, const batch_token &token, uint32_t begin,
                              uint32_t n, uint32_t &first)
 {
     static_assert(ROUNDS >= 2);
@@ -123,11 +145,11 @@ WHARF_DEVICE void write_span(uint8_t *out, uint32_t base, const batch_token &tok
             if (waiting & 1u << r)
                 settle_round(span, r);
     }
-    uint8_t *to = out + span_begin + lane;
+    auto to = out.from(span_begin, lane);
     WHARF_UNROLL
     for (unsigned r = 0; r < ROUNDS; r++)
         if (32 * r + lane < n)
-            store(to + 32 * r, (uint8_t)span.byte[r]);
+            to.put(32 * r, span.byte[r]);
 }
 
 /*
@@ -160,7 +182,7 @@ WHARF_DEVICE void write_parts(uint8_t *out, uint32_t base, uint32_t total, const
         if (matches & before & ~((1u << first) - 1)) {
             uint32_t n = first;
             for (; begin < end; begin += 32 * P::ROUNDS) {
-                write_span<P::ROUNDS>(out, base, token, begin, end - begin, n);
+                write_span<P::ROUNDS>(plain_output{out}, base, token, begin, end - begin, n);
                 syncwarp();
             }
             tail.init(base + end);
@@ -234,11 +256,12 @@ WHARF_DEVICE_NOINLINE void write_cycle(shared_ref<shared<P>> ref, uint8_t *out, 
 /*
  * collective.  Writes the first of n tokens, up to 32 of them, and sets n to the number written.
  * False: nothing is written, because one of them reaches before the stream's first byte or does not
- * fit.  Synchronises at its end.
+ * fit.  Synchronises at its end.  The last parameter tells this from the counterpart for units of
+ * another type.
  */
 template <typename P>
 WHARF_DEVICE bool write_batch(const shared_ref<shared<P>> &ref, output_stream &out,
-                              const uint32_t *tokens, uint32_t &n)
+                              const uint32_t *tokens, uint32_t &n, uint8_t)
 {
     bool mine = lane_id() < n;
     uint32_t word = mine ? load(&tokens[lane_id()]) : 0;
