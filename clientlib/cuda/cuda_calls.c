@@ -62,6 +62,8 @@ int wharf_cuda_open(struct wharf_cuda **ret_cuda)
         rc = wharf_cuda_note(wharf_cuda_load_rans());
     if (rc == 0)
         rc = wharf_cuda_note(wharf_cuda_load_sizes());
+    if (rc == 0)
+        rc = wharf_cuda_note(wharf_cuda_load_inflate(&cuda->inflate));
     if (rc < 0) {
         wharf_cuda_decoder_free(cuda->decoder);
         free(cuda);

@@ -6,9 +6,11 @@
 #include <stdint.h>
 
 #include "kernels/cuda_batch.h"
+#include "kernels/inflate_parts.h"
 
 struct wharf_cuda {
     struct wharf_cuda_decoder *decoder;
+    struct wharf_inflate_shape inflate;
 };
 
 struct wharf_cuda_model {

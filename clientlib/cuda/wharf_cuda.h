@@ -29,14 +29,16 @@
  *
  * WHAT IS DECODED.  Batches: n chunks of one codec and one parameter, a warp for each chunk, or a
  * block of warps where chunks are few.  A chunk is at most WHARF_CUDA_MAX_CHUNK_NBYTES, compressed
- * and decompressed.  Bytes and outcomes are those of the CPU engine (wharf_decompress), in every
- * member: result, reason, bit_offset, sizes.
+ * and decompressed.  For one large stream there are calls with which the whole GPU works on it:
+ * wharf_cuda_rans_decode and wharf_cuda_inflate.  Bytes and outcomes are those of the CPU engine
+ * (wharf_decompress), in every member: result, reason, bit_offset, sizes.
  *
  * CALLS THAT START WORK (wharf_cuda_decode, wharf_cuda_sizes, wharf_cuda_rans_decode,
- * wharf_cuda_encode) put kernels into a stream and return.  They do not synchronise, allocate, load
- * code or take a lock.  So they can be captured into a CUDA graph, which can be replayed any number
- * of times, and be made from any number of threads and streams at once.  No block of a kernel waits
- * for another: they run in part of a GPU too (green contexts, MPS with a percentage of threads).
+ * wharf_cuda_inflate, wharf_cuda_encode) put kernels into a stream and return.  They do not
+ * synchronise, allocate, load code or take a lock.  So they can be captured into a CUDA graph,
+ * which can be replayed any number of times, and be made from any number of threads and streams at
+ * once.  No block of a kernel waits for another: they run in part of a GPU too (green contexts, MPS
+ * with a percentage of threads).
  *
  * What a call takes by pointer is read as follows:
  *   the struct itself                  before the call returns; it need not stay
@@ -307,6 +309,54 @@ size_t wharf_cuda_rans_scratch(const struct wharf_cuda_rans_plan *plan);
 int wharf_cuda_rans_decode(const struct wharf_cuda_rans_plan *plan, const void *in, void *out,
                            struct wharf_outcome *outcome, void *scratch, size_t scratch_nbytes,
                            struct CUstream_st *stream);
+
+/* ---- one large stream of Deflate --------------------------------------------------------- */
+
+/*
+ * The whole GPU decodes one stream of deflate, zlib or gzip, which has no index: warps find places
+ * where blocks begin, decode from there, and what they guessed is proven.  For streams from half a
+ * megabyte of source up; of many streams, or of smaller ones, wharf_cuda_decode makes more.
+ *
+ * Sizes are no limit but for WHARF_CUDA_MAX_STREAM_NBYTES.  The outcome is the CPU engine's, as
+ * that of a chunk; a gzip header of more than WHARF_CUDA_MAX_CHUNK_NBYTES is INPUT_TRUNCATED.
+ * Streams whose blocks begin nowhere that can be found (all of them with the fixed codes, or one
+ * block) and what is behind an error are decoded by one block of warps, at the speed of a chunk.
+ * The search before costs some milliseconds.
+ */
+struct wharf_cuda_deflate_stream {
+    uint32_t struct_nbytes; /* sizeof(struct wharf_cuda_deflate_stream) */
+    uint32_t codec;         /* WHARF_CODEC_DEFLATE, _ZLIB or _GZIP */
+    const void *in;         /* in GPU memory, of any alignment, as `out` is */
+    size_t in_nbytes;
+    void *out;
+    size_t out_avail;
+    struct wharf_outcome *outcome; /* in memory that the GPU reaches */
+    void *scratch;                 /* of the size that wharf_cuda_inflate_scratch returns */
+    size_t scratch_nbytes;
+};
+#define WHARF_CUDA_DEFLATE_STREAM_INIT                                                             \
+    {                                                                                              \
+        sizeof(struct wharf_cuda_deflate_stream), 0, NULL, 0, NULL, 0, NULL, NULL, 0               \
+    }
+#define WHARF_CUDA_MAX_STREAM_NBYTES ((size_t)1 << 36)
+
+/*
+ * wharf_cuda_inflate_scratch: how much scratch a stream takes.  Uses codec and in_nbytes.  The size
+ * never decreases with in_nbytes.
+ *   ret_nbytes   not NULL; a multiple of WHARF_CUDA_SCRATCH_ALIGN, never 0.  192 KiB for each 16
+ *                KiB of the source, up to 1.1 GB on an H100.
+ * Returns 0, -EOPNOTSUPP (another codec) or an error of every call.
+ */
+int wharf_cuda_inflate_scratch(struct wharf_cuda *cuda,
+                               const struct wharf_cuda_deflate_stream *stream, size_t *ret_nbytes);
+
+/*
+ * wharf_cuda_inflate: enqueues decoding a stream; as wharf_cuda_decode.  The struct's members are
+ * read before the call returns.  Source and destination that overlap are -EINVAL here.
+ * Returns 0, -EOPNOTSUPP (another codec), -ENOSPC, -ENOMEM or an error of every call.
+ */
+int wharf_cuda_inflate(struct wharf_cuda *cuda, const struct wharf_cuda_deflate_stream *stream,
+                       struct CUstream_st *cuda_stream);
 
 /* ---- encoding lines -------------------------------------------------------------------- */
 
