@@ -151,9 +151,9 @@ static void measure_exponents(const struct file *file)
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     static const uint32_t codecs[N_CODECS] = {WHARF_CODEC_BDI, WHARF_CODEC_FPC, WHARF_CODEC_CPACK,
                                               WHARF_CODEC_BEST, WHARF_CODEC_PALETTE};
-    test_help(argc, argv, help);
     if (argc < 2)
         return test_usage(help);
     for (int i = 1; i < argc; i++) {

@@ -14,6 +14,7 @@
 #include "tests/bench/bench_row.h"
 #include "tests/gpu/gpu_memory_parts.h"
 #include "tests/lib/test_data.h"
+#include "tests/lib/test_help.h"
 #include "tests/lib/test_lines.h"
 #include "tests/lib/test_pack.h"
 #include "tests/lib/test_tap.h"
@@ -429,6 +430,7 @@ static int measure_beside(double seconds, size_t chunk_nbytes)
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     if (argc > 2 && strcmp(argv[1], "--engine") == 0 && strcmp(argv[2], "simt") == 0) {
         engine = WHARF_ENGINE_SIMT;
         argv += 2;
@@ -445,6 +447,5 @@ int main(int argc, char **argv)
         return measure_all(atof(argv[2]), (size_t)atol(argv[3]));
     if (argc == 4 && strcmp(argv[1], "beside") == 0)
         return measure_beside(atof(argv[2]), (size_t)atol(argv[3]));
-    fputs(help, stderr);
-    return 2;
+    return test_usage(help);
 }
