@@ -22,9 +22,9 @@ def decades(least, most):
     return [10.0 ** i for i in range(math.floor(math.log10(least)), math.floor(math.log10(most)) + 1)]
 
 
-def bars(title, groups, series, values, number, logarithmic=False):
+def bars(title, groups, series, values, number, logarithmic=False, left=LEFT):
     """A bar for each of the series in each group, with its number at its end.  series: {name:
-    colour}; values: {(group, series): number}; what is missing has no bar."""
+    colour}; values: {(group, series): number}; what is missing has no bar.  left: room for groups' names."""
     most = max(values.values())
     marks = decades(min(values.values()), most) if logarithmic else steps(most)
     top = TOP + LEGEND * ((len(series) + 2) // 3) + 16
@@ -33,7 +33,7 @@ def bars(title, groups, series, values, number, logarithmic=False):
     def at(value):
         part = (math.log(value / marks[0]) / math.log(most / marks[0]) if logarithmic
                 else value / most)
-        return LEFT + (WIDTH - LEFT - RIGHT) * part
+        return left + (WIDTH - left - RIGHT) * part
 
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
              f'viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" fill="#222">',
@@ -48,12 +48,12 @@ def bars(title, groups, series, values, number, logarithmic=False):
                   'stroke="#ddd"/>', text(at(mark), top - 4, f'{mark:g}', 'middle', 10)]
     for row, group in enumerate(groups):
         y = top + GAP / 2 + row * (len(series) * BAR + GAP)
-        parts.append(text(LEFT - 8, y + len(series) * BAR / 2 + 4, group, 'end'))
+        parts.append(text(left - 8, y + len(series) * BAR / 2 + 4, group, 'end'))
         for i, (name, colour) in enumerate(series.items()):
             value = values.get((group, name))
             if value is None:
                 continue
-            parts += [f'<rect x="{LEFT}" y="{y + i * BAR:.1f}" width="{at(value) - LEFT:.1f}" '
+            parts += [f'<rect x="{left}" y="{y + i * BAR:.1f}" width="{at(value) - left:.1f}" '
                       f'height="{BAR - 2}" fill="{colour}"/>',
                       text(at(value) + 4, y + i * BAR + 11, number(value), size=10)]
     return '\n'.join([*parts, '</svg>', ''])
