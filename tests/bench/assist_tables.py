@@ -153,7 +153,7 @@ def gains_plot(title, part, ways):
             if how in case:
                 values[groups[-1], how] = case[how]['gain']
     return bars(title, groups, dict(zip(ways, (GREY, GREEN, BLUE, LIGHT_BLUE))), values, lambda value: f'{value:.2f}',
-                left=200)
+                left=215)
 
 
 # ---- link and energy ------------------------------------------------------------------------------
