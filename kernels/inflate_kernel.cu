@@ -94,8 +94,11 @@ __global__ void __launch_bounds__(REST_WARPS * 32, 1)
 /* About the root of how many links there mostly are: they are followed one after the other within
  * groups, and so are groups. */
 constexpr unsigned N_GROUPS = 96;
-/* A part has a few blocks of most encoders; and one of theirs is found in any stream. */
-constexpr uint64_t LEAST_PART_NBYTES = 16 << 10, LEAST_MOST_NBYTES = 256 << 10;
+/* As soon as one block of warps, which takes no detours, the whole GPU decodes a stream of about
+ * this size; a part has a block or two of most encoders; and one of theirs is found in any stream.
+ */
+constexpr uint64_t LEAST_NBYTES = 384 << 10, LEAST_PART_NBYTES = 16 << 10,
+                   LEAST_MOST_NBYTES = 256 << 10;
 
 /* A kernel and its shape. */
 struct kernel {
@@ -195,7 +198,7 @@ int wharf_cuda_load_inflate(struct wharf_inflate_shape *ret_shape)
         return rc;
     if (int rc = fit(MEASURE, &n_measure))
         return rc;
-    *ret_shape = {n_measure * WARPS, n_few,           N_GROUPS, LEAST_PART_NBYTES,
+    *ret_shape = {n_measure * WARPS, n_few,           N_GROUPS, LEAST_NBYTES, LEAST_PART_NBYTES,
                   LEAST_MOST_NBYTES, MAX_CHUNK_NBYTES};
     return 0;
 }

@@ -119,6 +119,7 @@ struct wharf_inflate_shape {
     uint32_t n_warps;           /* that measure at once */
     uint32_t n_blocks;          /* of warps that deliver at once */
     uint32_t n_groups;          /* of links */
+    uint64_t least_nbytes;      /* a shorter source is one part, which is the rest */
     uint64_t least_part_nbytes; /* shorter parts are not worth their search */
     uint64_t least_most_nbytes; /* what a part may be measured over, of the shortest stream */
     uint32_t slice_nbytes;      /* of source, and of output, that are looked at at once: a chunk's

@@ -7,7 +7,7 @@ enum {
     /* Warps end at different times: so many parts each. */
     PARTS_A_WARP = 2,
     /* With up to so many parts each, blocks of warps deliver sooner than warps. */
-    PARTS_A_BLOCK = 4,
+    PARTS_A_BLOCK = 6,
     MOST_PART_NBYTES = 8 << 20,
     /* A stream of one block costs so small a part of its time more. */
     MOST_SHARE = 64,
@@ -54,7 +54,7 @@ size_t wharf_inflate_plan(struct wharf_inflate_job *job, const struct wharf_infl
     uint64_t n_least = job->in_nbytes / MOST_PART_NBYTES + 1;
     struct places places;
 
-    n = n < n_least ? n_least : n;
+    n = job->in_nbytes < shape->least_nbytes || n < n_least ? n_least : n;
     job->n_parts = (uint32_t)n;
     job->part_nbytes = job->in_nbytes / n + 1;
     job->most_nbytes = min_64(shape->least_most_nbytes + job->in_nbytes / MOST_SHARE, MOST_NBYTES);

@@ -315,13 +315,13 @@ int wharf_cuda_rans_decode(const struct wharf_cuda_rans_plan *plan, const void *
 /*
  * The whole GPU decodes one stream of deflate, zlib or gzip, which has no index: warps find places
  * where blocks begin, decode from there, and what they guessed is proven.  For streams from half a
- * megabyte of source up; of many streams, or of smaller ones, wharf_cuda_decode makes more.
+ * megabyte of source up; with many streams, or smaller ones, wharf_cuda_decode is faster.
  *
  * Sizes are no limit but for WHARF_CUDA_MAX_STREAM_NBYTES.  The outcome is the CPU engine's, as
  * that of a chunk; a gzip header of more than WHARF_CUDA_MAX_CHUNK_NBYTES is INPUT_TRUNCATED.
  * Streams whose blocks begin nowhere that can be found (all of them with the fixed codes, or one
  * block) and what is behind an error are decoded by one block of warps, at the speed of a chunk.
- * The search before costs some milliseconds.
+ * The search before takes some milliseconds, and where beginnings are forged some more.
  */
 struct wharf_cuda_deflate_stream {
     uint32_t struct_nbytes; /* sizeof(struct wharf_cuda_deflate_stream) */

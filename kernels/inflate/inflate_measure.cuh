@@ -66,6 +66,13 @@ struct measurer {
         return bit > limit || n > WHARF_INFLATE_MOST_OUT || n > job.out_avail;
     }
 
+    /* Whether neither the next start nor the stream's end is near enough: then there is no use in
+     * measuring, as where nothing is found in any part. */
+    WHARF_DEVICE_MEMBER bool is_hopeless() const
+    {
+        return first > limit && 8 * job.in_nbytes > limit;
+    }
+
     /* collective.  At the next start, or where the part is too long. */
     WHARF_DEVICE_MEMBER bool pauses(uint64_t bit)
     {
@@ -122,6 +129,12 @@ WHARF_DEVICE void measure_part(measure_shared &s, const wharf_inflate_job &job, 
     begin_state(m.st, s);
     flate::begin_wide(m.st.out, ring);
     m.look_for(i + 1);
+    if (any_lane(m.is_hopeless())) {
+        if (lane_id() == 0)
+            store(&job.parts[i].next, WHARF_INFLATE_OPEN);
+        syncwarp();
+        return;
+    }
     walk_result r = walk(m, start, i == 0);
     bool met = r.end == walk_end::paused && r.bit >= m.first && !m.is_too_much(r.bit);
     bool is_link = met || (r.end == walk_end::over && !m.is_too_much(0));

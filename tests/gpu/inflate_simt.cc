@@ -97,6 +97,7 @@ int wharf_cuda_load_inflate(struct wharf_inflate_shape *ret_shape)
     *ret_shape = {N_WARPS,
                   N_BLOCKS,
                   N_GROUPS,
+                  0,
                   part ? part : 16u << 10,
                   most ? most : 256u << 10,
                   slice ? slice : MAX_CHUNK_NBYTES};
