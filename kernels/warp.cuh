@@ -123,10 +123,11 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  * Shared memory: one lane
  *   shared_ref<T>     a T in shared memory, for passing to functions that are not inlined:
  *                     init(T &), get()
- *   shared_cursor<T>  a place between Ts, uint16_t, in shared memory that moves: init(T *),
- *                     move(int n); a T as a uint32_t by load_before(n), the one before it for
- *                     n = 0; nbytes_from(const T *), which is not behind it; place(), in bytes
- *                     from wherever, modulo 2^32
+ *   shared_cursor<T>  a place between Ts, uint16_t, in shared memory that moves: init(T *) or
+ *                     init(T *, nbytes) for one behind it, move(int n); a T as a uint32_t by
+ *                     load_before(n), the one before it for n = 0, or load_behind();
+ *                     nbytes_from(const T *), which is not behind it; is_below(another one);
+ *                     place(), in bytes from wherever, modulo 2^32
  *   shared_table      a table in shared memory: init(const T *); load_word(at) and load_byte(at)
  *                     give what stands so many bytes behind, as a uint32_t
  *
@@ -154,6 +155,8 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   store_byte(p, v)  the low byte of v, a uint32_t, to global memory
  *   store_pair_if(b, p, v)    the two low bytes of v, where b is true, to an even address of global
  *                     memory; no lane parts from the others
+ *   store_eight_if(b, p, lo, hi)      likewise eight bytes, of two uint32_t
+ *   store_quad_if(b, p, nbytes, v)    likewise a u32x4 to shared memory, nbytes behind p
  *   atomic_add(p, v)  uint32_t in global or shared memory: adds, returns what was there
  *   atomic_or(p, v)   uint32_t in shared memory: sets the bits of v, of which other lanes of the
  * block may set others meanwhile

@@ -37,6 +37,11 @@ struct shared_cursor {
     uint32_t address;
 
     WHARF_DEVICE_MEMBER void init(const T *p) { address = (uint32_t)__cvta_generic_to_shared(p); }
+    WHARF_DEVICE_MEMBER void init(const T *p, uint32_t nbytes)
+    {
+        init(p);
+        address += nbytes;
+    }
     WHARF_DEVICE_MEMBER void move(int n) { address += (uint32_t)(n * (int)sizeof(T)); }
     /* In assembly, so that the subtraction is one instruction, and widening is none. */
     WHARF_DEVICE_MEMBER uint32_t load_before(unsigned n) const
@@ -46,11 +51,21 @@ struct shared_cursor {
         asm volatile("ld.shared.u16 %0, [%1+-2];" : "=r"(v) : "r"(address - n * 2) : "memory");
         return v;
     }
+    WHARF_DEVICE_MEMBER uint32_t load_behind() const
+    {
+        uint32_t v;
+        asm volatile("ld.shared.u16 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
+        return v;
+    }
     WHARF_DEVICE_MEMBER uint32_t nbytes_from(const T *p) const
     {
         return address - (uint32_t)__cvta_generic_to_shared(p);
     }
     WHARF_DEVICE_MEMBER uint32_t place() const { return address; }
+    WHARF_DEVICE_MEMBER bool is_below(const shared_cursor &other) const
+    {
+        return address < other.address;
+    }
 };
 
 /* Volatile, so that it stays behind what fills the table. */
@@ -505,6 +520,28 @@ WHARF_DEVICE void store_pair_if(bool stores, uint8_t *p, uint32_t v)
                  "  @p st.global.u16 [%0], %1;\n"
                  "}" ::"l"(__cvta_generic_to_global(p)),
                  "r"(v), "r"((uint32_t)stores)
+                 : "memory");
+}
+
+WHARF_DEVICE void store_quad_if(bool stores, u32x4 *p, uint32_t nbytes, const u32x4 &v)
+{
+    asm volatile("{\n"
+                 "  .reg .pred p;\n"
+                 "  setp.ne.u32 p, %5, 0;\n"
+                 "  @p st.shared.v4.u32 [%0], {%1, %2, %3, %4};\n"
+                 "}" ::"r"((uint32_t)__cvta_generic_to_shared(p) + nbytes),
+                 "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"((uint32_t)stores)
+                 : "memory");
+}
+
+WHARF_DEVICE void store_eight_if(bool stores, uint8_t *p, uint32_t low, uint32_t high)
+{
+    asm volatile("{\n"
+                 "  .reg .pred p;\n"
+                 "  setp.ne.u32 p, %3, 0;\n"
+                 "  @p st.global.v2.u32 [%0], {%1, %2};\n"
+                 "}" ::"l"(__cvta_generic_to_global(p)),
+                 "r"(low), "r"(high), "r"((uint32_t)stores)
                  : "memory");
 }
 

@@ -7,9 +7,8 @@
  * high half chain 2 * s + 1.  A group of all chains is four look-ups a lane, as it is with a coder
  * of each chain a lane.  But what a lane's two coders have in common is done once for both:
  *
- *   - a chain's takers, 32 bits, come from two votes; the words before a lane's first coder are
- *     counted once, and the second one's are one more if the first takes one;
- *   - the two symbols are one store;
+ *   - a chain's takers, 32 bits, come from two votes, and words are counted once for both;
+ *   - the two symbols are one store, and of four groups four neighbours make one of 8 bytes a lane;
  *   - all that a chain has is in its own lanes' registers, and what is done now and then, such as
  *     bringing words or reading a split, two chains do side by side.
  *
@@ -24,187 +23,13 @@
 #ifndef WHARF_KERNELS_RANS_RANS_HALVES_CUH
 #define WHARF_KERNELS_RANS_RANS_HALVES_CUH
 
+#include "kernels/rans/rans_half_words.cuh"
 #include "kernels/rans/rans_loops.cuh"
 
 namespace wharf
 {
 namespace rans
 {
-
-constexpr unsigned HALF_LANES = WARP_LANES / 2, N_SETS = 2, LANE_CODERS = 2;
-
-WHARF_DEVICE uint32_t half_of_lane()
-{
-    return lane_id() / HALF_LANES;
-}
-
-WHARF_DEVICE uint32_t lane_in_half()
-{
-    return lane_id() % HALF_LANES;
-}
-
-/* collective.  The least and the most of a half's lanes, in all of them. */
-WHARF_DEVICE uint32_t half_min(uint32_t v)
-{
-    WHARF_UNROLL
-    for (unsigned i = 1; i < HALF_LANES; i *= 2) {
-        uint32_t other = shfl(v, lane_id() ^ i);
-        v = other < v ? other : v;
-    }
-    return v;
-}
-
-WHARF_DEVICE uint32_t half_max(uint32_t v)
-{
-    return ~half_min(~v);
-}
-
-/* ---- words ---------------------------------------------------------------------------------- */
-
-/*
- * READ ME FIRST: directions.  Words are taken downwards.  Positions are in bytes from
- * word_source.aligned, as if words began at an even byte: word i ends at 2 * (skew + i + 1).
- *
- * A chain's words come in blocks of 256 bytes that begin at multiples of that, block b to slot b %
- * RING_NSLOTS of its ring.  Slot 0 is there once more behind the last one, so that the words of
- * some groups, as many as a slot holds at most, are in one piece.  The block below all these is on
- * its way in registers.
- *
- * Nothing here says that words have run out: those below number 0 are whatever stands there in the
- * input, and whoever took some finds a next word below -1.
- */
-constexpr uint32_t SLOT_NBYTES = sizeof(u32x4) * HALF_LANES;
-constexpr uint32_t RING_NSLOTS = 4, WORD_RING_NBYTES = RING_NSLOTS * SLOT_NBYTES;
-/* Groups between two looks at the ring. */
-constexpr uint32_t STEP_NGROUPS = SLOT_NBYTES / (2 * WARP_LANES);
-
-struct half_ring {
-    u32x4 quads[(RING_NSLOTS + 1) * HALF_LANES];
-};
-
-struct half_buffers {
-    half_ring rings[N_SETS][2];
-};
-
-/* One lane.  Word i of the input, where that is not before its first whole word; zero for what is
- * behind its end.  Without a branch. */
-WHARF_DEVICE uint32_t end_word(const input_source &in, uint32_t i)
-{
-    uint32_t n_words = in.end / 4, tail = 0;
-    uint32_t v =
-        load_nc(reinterpret_cast<const uint32_t *>(in.aligned) + (i < n_words ? i : n_words - 1));
-    WHARF_UNROLL
-    for (uint32_t k = 0; k < 3; k++) {
-        uint32_t byte =
-            load_nc(in.aligned + (4 * n_words + k < in.end ? 4 * n_words + k : in.end - 1));
-        tail |= (4 * n_words + k < in.end ? byte : 0) << 8 * k;
-    }
-    return i < n_words ? v : i == n_words ? tail : 0;
-}
-
-/* How words come from odd bytes to even ones; no conditions, by which compilers would make a loop
- * twice. */
-struct word_shift {
-    uint32_t n_bits; /* 0 or 8 */
-    uint32_t last;   /* all ones in a half's last lane, 0 in others */
-
-    WHARF_DEVICE_MEMBER void init(uint32_t words_at)
-    {
-        n_bits = opaque(words_at % 2 * 8);
-        last = opaque(lane_in_half() == HALF_LANES - 1 ? 0xffffffffu : 0);
-    }
-};
-
-/* A chain's words.  The same in its lanes, but for `pending`. */
-struct half_words {
-    shared_ref<half_ring> ring;
-    uint32_t place; /* where the next word ends */
-    uint32_t low;   /* the lowest position that is in the ring */
-    u32x4 pending;  /* this lane's of the block below it, as it lies in memory */
-    uint32_t above; /* of words at odd bytes: what stands behind that block in memory */
-
-    /* One lane.  This lane's quad of the block that begins at `begin`. */
-    static WHARF_DEVICE_MEMBER const u32x4 *quad_at(const word_source &source, uint32_t begin)
-    {
-        int32_t at = (int32_t)(begin + sizeof(u32x4) * lane_in_half());
-        /* For one that is not wholly input, and has no words, another one. */
-        at = at < source.lowest ? source.lowest : at;
-        return reinterpret_cast<const u32x4 *>(source.aligned + at);
-    }
-
-    /* collective.  For a chain whose next word is `next_word`; false if that is so near the input's
-     * begin that blocks in front of it are not wholly input. */
-    WHARF_DEVICE_MEMBER bool init(const input_source &in, const word_source &source,
-                                  half_ring &memory, int32_t next_word)
-    {
-        ring.init(memory);
-        place = 2 * (uint32_t)(next_word + source.skew + 1);
-        uint32_t begin = (place - 1) & -SLOT_NBYTES;
-        low = begin + SLOT_NBYTES;
-        above = 0;
-        if (any_lane((int32_t)begin < source.lowest))
-            return false;
-        if (any_lane(low + sizeof(uint32_t) > in.end)) {
-            uint32_t i = begin / 4 + 4 * lane_in_half();
-            pending = {end_word(in, i), end_word(in, i + 1), end_word(in, i + 2),
-                       end_word(in, i + 3)};
-            above = end_word(in, low / 4);
-        } else {
-            pending = load_nc(quad_at(source, begin));
-            above = load_nc(reinterpret_cast<const uint32_t *>(source.aligned + low));
-        }
-        return true;
-    }
-
-    /* collective.  The pending words as the ring has them: from odd bytes to even ones.  The same
-     * steps for those that are there already. */
-    WHARF_DEVICE_MEMBER u32x4 shifted(const word_shift &shift, bool fills)
-    {
-        u32x4 v = pending;
-        unsigned n = shift.n_bits;
-        uint32_t next = shfl(v.x, (lane_id() & HALF_LANES) | (lane_id() + 1) % HALF_LANES);
-        uint32_t behind = (above & shift.last) | (next & ~shift.last);
-        above = fills ? next : above; /* the last lane's; the others' counts for nothing */
-        return {funnel_right(v.x, v.y, n), funnel_right(v.y, v.z, n), funnel_right(v.z, v.w, n),
-                funnel_right(v.w, behind, n)};
-    }
-
-    /* Whether a step's words are in the ring. */
-    WHARF_DEVICE_MEMBER bool has_step() const
-    {
-        return (int32_t)(place - low) >= (int32_t)SLOT_NBYTES;
-    }
-
-    /* collective.  Takes the pending block in, where there is room for it; between two syncwarp. */
-    WHARF_DEVICE_MEMBER void fill(const word_source &source, const word_shift &shift)
-    {
-        bool fills = (int32_t)(place - low) <= (int32_t)(WORD_RING_NBYTES - SLOT_NBYTES);
-        u32x4 v = shifted(shift, fills);
-        low -= fills ? SLOT_NBYTES : 0;
-        u32x4 *to = ring.get().quads + (low % WORD_RING_NBYTES / sizeof(u32x4) + lane_in_half());
-        if (fills)
-            store(to, v);
-        if (fills && low % WORD_RING_NBYTES == 0)
-            store(to + RING_NSLOTS * HALF_LANES, v);
-        /* Where there was no room, the same once more. */
-        load_nc_over(pending, quad_at(source, low - SLOT_NBYTES));
-    }
-
-    /* One lane.  Where the next word ends in the ring, in front of a step. */
-    WHARF_DEVICE_MEMBER shared_cursor<uint16_t> cursor() const
-    {
-        shared_cursor<uint16_t> c;
-        c.init(reinterpret_cast<const uint16_t *>(ring.get().quads));
-        c.move((int)(((place - SLOT_NBYTES) % WORD_RING_NBYTES + SLOT_NBYTES) / 2));
-        return c;
-    }
-
-    /* The number of the word that is taken next. */
-    WHARF_DEVICE_MEMBER int32_t next_word(const word_source &source) const
-    {
-        return (int32_t)(place / 2) - 1 - source.skew;
-    }
-};
 
 /* ---- groups --------------------------------------------------------------------------------- */
 
@@ -224,8 +49,10 @@ struct half_setting {
     uint32_t n_bits;
     uint8_t *out;
     uint32_t n_whole; /* groups of 32 symbols */
-    uint32_t before;  /* of a chain's takers, the coders before this lane's */
+    uint32_t before;  /* of a chain's takers, the coders before this lane's second one */
     uint32_t select;  /* byte_perm's: of two votes, this half's parts */
+    uint32_t keeps, gives, joins; /* byte_perm's of store_fours */
+    int32_t fours_at;             /* where its stores go, seen from where a pair's would */
 
     WHARF_DEVICE_MEMBER void init(const word_source &source, const uint32_t *packed, uint32_t n,
                                   uint8_t *to, uint32_t n_groups)
@@ -236,8 +63,13 @@ struct half_setting {
         n_bits = n;
         out = to;
         n_whole = n_groups;
-        before = 0x00010001u * ((1u << lane_in_half()) - 1);
+        before = 0x00010001u * ((1u << lane_in_half()) - 1) | 1u << lane_in_half();
         select = half_of_lane() == 0 ? 0x5410 : 0x7632;
+        keeps = opaque((lane_id() & 2 ? 0x1054 : 0x5410) + (lane_id() & 1 ? 0x2222 : 0));
+        gives = opaque(keeps ^ 0x2222);
+        joins = opaque(lane_id() & 1 ? 0x1054 : 0x5410);
+        fours_at = (int32_t)(WARP_LANES * (lane_id() & 3) + 8 * (lane_in_half() / 4)) -
+                   (int32_t)(LANE_CODERS * lane_in_half());
     }
 
     /* One lane.  Where in the table a state's entry is; NBITS 0: any n. */
@@ -264,42 +96,28 @@ struct half_entries {
     uint32_t of[N_SETS][LANE_CODERS];
 };
 
-/* Where the words are that come next. */
-struct half_cursors {
-    shared_cursor<uint16_t> of[N_SETS];
-    uint32_t begin[N_SETS];
+/* One lane.  Behind a loop of groups. */
+WHARF_DEVICE void settle_words(const half_setting &setting, half_chains &c)
+{
+    WHARF_UNROLL
+    for (unsigned s = 0; s < N_SETS; s++)
+        c.words[s].settle(setting.before);
+}
 
-    /* collective.  In front of a step: sees to it that its words are there. */
-    WHARF_DEVICE_MEMBER void init(const half_setting &setting, half_chains &c)
-    {
-        while (any_lane(!c.words[0].has_step() || !c.words[1].has_step())) {
-            syncwarp(); /* every lane's loads of words that go, before the stores */
-            WHARF_UNROLL
-            for (unsigned s = 0; s < N_SETS; s++)
-                c.words[s].fill(setting.words, setting.shift);
-            syncwarp(); /* the stores, before any lane's loads */
-        }
-        WHARF_UNROLL
-        for (unsigned s = 0; s < N_SETS; s++) {
-            of[s] = c.words[s].cursor();
-            begin[s] = of[s].place();
-        }
-    }
-
-    /* One lane.  Where the next word ends now. */
-    WHARF_DEVICE_MEMBER uint32_t place(const half_chains &c, unsigned s) const
-    {
-        return c.words[s].place - (begin[s] - of[s].place());
-    }
-
-    /* Behind a step. */
-    WHARF_DEVICE_MEMBER void end(half_chains &c) const
-    {
+/* collective.  In front of a step: sees to it that its words are there. */
+WHARF_DEVICE void ensure_step(const half_setting &setting, half_chains &c)
+{
+    if (!any_lane(c.words[0].may_lack() || c.words[1].may_lack()))
+        return;
+    settle_words(setting, c);
+    do {
+        syncwarp(); /* every lane's loads of words that go, before the stores */
         WHARF_UNROLL
         for (unsigned s = 0; s < N_SETS; s++)
-            c.words[s].place = place(c, s);
-    }
-};
+            c.words[s].fill(setting.words, setting.shift);
+        syncwarp(); /* the stores, before any lane's loads */
+    } while (any_lane(!c.words[0].has_step() || !c.words[1].has_step()));
+}
 
 /* One lane.  The entries of the states' slots, and the states behind them. */
 template <unsigned NBITS>
@@ -323,10 +141,9 @@ WHARF_DEVICE half_entries decode_symbols(const half_setting &setting,
     return e;
 }
 
-/* collective.  Coders with states below WHARF_RANS_LOW take a word each.  `before` gets how many of
- * their chain's go to those in front of this lane's. */
+/* collective.  Coders with states below WHARF_RANS_LOW take a word each. */
 WHARF_DEVICE void take_words(const half_setting &setting, uint32_t state[N_SETS][LANE_CODERS],
-                             half_cursors &cursors, uint32_t before[N_SETS])
+                             half_words of[N_SETS])
 {
     uint32_t votes[N_SETS][LANE_CODERS], words[N_SETS][LANE_CODERS];
     WHARF_UNROLL
@@ -336,15 +153,9 @@ WHARF_DEVICE void take_words(const half_setting &setting, uint32_t state[N_SETS]
         votes[s][j] = ballot(state[s][j] < WHARF_RANS_LOW);
     WHARF_UNROLL
     for (unsigned s = 0; s < N_SETS; s++) {
-        uint32_t takers = byte_perm(votes[s][0], votes[s][1], setting.select);
-        shared_cursor<uint16_t> at = cursors.of[s];
-        before[s] = popc(takers & setting.before);
-        at.move(-(int)before[s]);
-        cursors.of[s].move(-(int)popc(takers));
-        words[s][0] = at.load_before(0);
-        if (state[s][0] < WHARF_RANS_LOW)
-            at.move(-1);
-        words[s][1] = at.load_before(0);
+        of[s].advance(byte_perm(votes[s][0], votes[s][1], setting.select), setting.before);
+        words[s][0] = of[s].at.load_behind();
+        words[s][1] = of[s].at.load_before(0);
     }
     WHARF_UNROLL
     for (unsigned s = 0; s < N_SETS; s++)
@@ -374,31 +185,67 @@ WHARF_DEVICE void advance(const half_setting &setting, half_chains &c, uint8_t *
     }
 }
 
-/* collective.  n steps of all chains where no window is near. */
-template <unsigned NBITS>
+/*
+ * collective.  Symbols of four groups of a chain each half, to an address that is a multiple of 8.
+ * A lane has a pair of each group; it gives those of two groups to one neighbour of four and of one
+ * to another, and stores what it then has, four pairs of one group: lane k of four that of group k.
+ */
+WHARF_DEVICE void store_fours(const half_setting &setting, bool stores, uint8_t *to,
+                              const uint32_t pairs[4])
+{
+    unsigned lane = lane_id();
+    bool is_high = (lane & 2) != 0;
+    uint32_t low = byte_perm(pairs[0], pairs[1], 0x5410);
+    uint32_t high = byte_perm(pairs[2], pairs[3], 0x5410);
+    uint32_t own = is_high ? high : low, other = shfl(is_high ? low : high, lane ^ 2);
+    uint32_t kept = byte_perm(own, other, setting.keeps);
+    uint32_t given = shfl(byte_perm(own, other, setting.gives), lane ^ 1);
+    store_eight_if(stores, to, byte_perm(kept, given, setting.joins),
+                   byte_perm(kept, given, setting.joins ^ 0x2222));
+}
+
+/* collective.  n steps of all chains where no window is near.  FOURS: the output lies at a multiple
+ * of 8. */
+template <unsigned NBITS, bool FOURS>
 WHARF_DEVICE void go_freely(const half_setting &setting, half_chains &c, uint32_t n)
 {
     uint8_t *to[N_SETS];
     advance(setting, c, to, STEP_NGROUPS * n);
-    WHARF_NO_UNROLL
-    for (; n > 0; n--) {
-        half_cursors cursors;
-        cursors.init(setting, c);
-        WHARF_UNROLL
-        for (uint32_t t = 0; t < STEP_NGROUPS; t++) {
-            uint32_t before[N_SETS];
-            half_entries e = decode_symbols<NBITS>(setting, c.state);
-            WHARF_UNROLL
-            for (unsigned s = 0; s < N_SETS; s++)
-                c.nobodys[s] |= e.of[s][0] | e.of[s][1];
-            take_words(setting, c.state, cursors, before);
-            store_symbols(c, to, t, e);
-        }
-        cursors.end(c);
+    if (FOURS) {
         WHARF_UNROLL
         for (unsigned s = 0; s < N_SETS; s++)
-            to[s] += WARP_LANES * STEP_NGROUPS;
+            to[s] += setting.fours_at;
     }
+    WHARF_NO_UNROLL
+    for (; n > 0; n--) {
+        uint32_t pairs[N_SETS][STEP_NGROUPS];
+        ensure_step(setting, c);
+        WHARF_UNROLL
+        for (uint32_t t = 0; t < STEP_NGROUPS; t++) {
+            half_entries e = decode_symbols<NBITS>(setting, c.state);
+            WHARF_UNROLL
+            for (unsigned s = 0; s < N_SETS; s++) {
+                pairs[s][t] = byte_perm(e.of[s][0], e.of[s][1], 0x7340);
+                if (t % 2)
+                    c.nobodys[s] |= pairs[s][t - 1] | pairs[s][t];
+            }
+            take_words(setting, c.state, c.words);
+            WHARF_UNROLL
+            for (unsigned s = 0; s < N_SETS; s++)
+                if (!FOURS)
+                    store_pair_if(c.stores[s], to[s] + WARP_LANES * t, pairs[s][t]);
+        }
+        WHARF_UNROLL
+        for (unsigned s = 0; s < N_SETS; s++) {
+            if (FOURS)
+                store_fours(setting, c.stores[s], to[s], pairs[s]);
+            to[s] += WARP_LANES * STEP_NGROUPS;
+        }
+    }
+    settle_words(setting, c);
+    WHARF_UNROLL
+    for (unsigned s = 0; s < N_SETS; s++)
+        c.nobodys[s] |= c.nobodys[s] << 8;
 }
 
 /* ---- windows -------------------------------------------------------------------------------- */
@@ -422,49 +269,53 @@ struct half_window {
 
 /* collective.  The n groups in front of each chain's that joins: in its window a coder has its
  * state from its start on, and its first symbol is in the group behind.  Where windows are shorter
- * than n nothing happens in front of them. */
+ * than n nothing happens in front of them.  The half that `leads` has the stream's first chain as
+ * its first one, which joins none and is n groups further afterwards. */
+template <unsigned NBITS>
 WHARF_DEVICE void join_windows(const half_setting &setting, half_chains &c,
-                               const half_window w[N_SETS], const bool joins[N_SETS], uint32_t n)
+                               const half_window w[N_SETS], const bool joins[N_SETS], bool leads,
+                               uint32_t n)
 {
-    uint32_t state[N_SETS][LANE_CODERS], start[N_SETS][LANE_CODERS];
+    /* Groups from 1 on: whoever leads has started before. */
+    uint32_t start[N_SETS][LANE_CODERS];
+    uint8_t *to[N_SETS];
     WHARF_UNROLL
     for (unsigned s = 0; s < N_SETS; s++)
         WHARF_UNROLL
-    for (unsigned j = 0; j < LANE_CODERS; j++) {
-        start[s][j] = joins[s] ? w[s].start[j] - c.group[s] + n : (uint32_t)NO_WINDOW;
-        state[s][j] = WHARF_RANS_LOW;
-    }
+    for (unsigned j = 0; j < LANE_CODERS; j++)
+        start[s][j] = joins[s] ? w[s].start[j] - c.group[s] + n + 1 : NO_GROUP;
+    start[0][0] = leads ? 0 : start[0][0];
+    start[0][1] = leads ? 0 : start[0][1];
+    advance(setting, c, to, 0);
+    c.group[0] += leads ? n : 0;
     WHARF_NO_UNROLL
     for (uint32_t first = 0; first < n; first += STEP_NGROUPS) {
-        half_cursors cursors;
-        cursors.init(setting, c);
+        ensure_step(setting, c);
+        uint32_t end = first + STEP_NGROUPS < n ? first + STEP_NGROUPS : n;
         WHARF_NO_UNROLL
-        for (uint32_t t = first; t < first + STEP_NGROUPS && t < n; t++) {
-            uint32_t next[N_SETS][LANE_CODERS], before[N_SETS];
+        for (uint32_t t = first + 1; t <= end; t++) {
+            uint32_t next[N_SETS][LANE_CODERS];
             WHARF_UNROLL
             for (unsigned s = 0; s < N_SETS; s++)
                 WHARF_UNROLL
             for (unsigned j = 0; j < LANE_CODERS; j++)
-                next[s][j] = state[s][j];
-            half_entries e = decode_symbols<0>(setting, next);
+                next[s][j] = c.state[s][j];
+            half_entries e = decode_symbols<NBITS>(setting, next);
             WHARF_UNROLL
             for (unsigned s = 0; s < N_SETS; s++)
                 WHARF_UNROLL
             for (unsigned j = 0; j < LANE_CODERS; j++) {
                 bool runs = t > start[s][j];
                 c.nobodys[s] |= runs ? e.of[s][j] : 0;
-                state[s][j] = runs ? next[s][j] : (uint32_t)WHARF_RANS_LOW;
-                state[s][j] = t == start[s][j] ? w[s].state[j] : state[s][j];
+                c.state[s][j] = runs ? next[s][j] : c.state[s][j];
+                c.state[s][j] = t == start[s][j] ? w[s].state[j] : c.state[s][j];
             }
-            take_words(setting, state, cursors, before);
+            take_words(setting, c.state, c.words);
+            store_pair_if(leads, to[0], byte_perm(e.of[0][0], e.of[0][1], 0x0040));
+            to[0] += WARP_LANES;
         }
-        cursors.end(c);
     }
-    WHARF_UNROLL
-    for (unsigned s = 0; s < N_SETS; s++)
-        WHARF_UNROLL
-    for (unsigned j = 0; j < LANE_CODERS; j++)
-        c.state[s][j] = joins[s] ? state[s][j] : c.state[s][j];
+    settle_words(setting, c);
 }
 
 /*
@@ -472,6 +323,7 @@ WHARF_DEVICE void join_windows(const half_setting &setting, half_chains &c,
  * looks at follows from what passed_windows says, for a lane's coders.  False if something was bad
  * in this lane.
  */
+template <unsigned NBITS>
 WHARF_DEVICE bool look_at_windows(const half_setting &setting, half_chains &c,
                                   const half_window w[N_SETS], uint32_t n)
 {
@@ -483,7 +335,7 @@ WHARF_DEVICE bool look_at_windows(const half_setting &setting, half_chains &c,
         bool has_window = c.stores[s] && w[s].first_group != NO_GROUP;
         /* Where the word above the window's first one ends. */
         cut[s] = has_window ? 2 * (uint32_t)(w[s].first_word + setting.words.skew + 2)
-                            : c.words[s].place - 2 * NO_WINDOW;
+                            : c.words[s].place() - 2 * NO_WINDOW;
         WHARF_UNROLL
         for (unsigned j = 0; j < LANE_CODERS; j++)
             start[s][j] = has_window ? w[s].start[j] - c.group[s] : (uint32_t)NO_WINDOW;
@@ -494,40 +346,40 @@ WHARF_DEVICE bool look_at_windows(const half_setting &setting, half_chains &c,
     advance(setting, c, to, n);
     WHARF_NO_UNROLL
     for (uint32_t first = 0; first < n; first += STEP_NGROUPS) {
-        half_cursors cursors;
-        cursors.init(setting, c);
+        uint32_t end = first + STEP_NGROUPS < n ? first + STEP_NGROUPS : n, cut_at[N_SETS];
+        ensure_step(setting, c);
+        WHARF_UNROLL
+        for (unsigned s = 0; s < N_SETS; s++)
+            cut_at[s] = cut[s] - (c.words[s].place() - c.words[s].at.place());
         WHARF_NO_UNROLL
-        for (uint32_t t = first; t < first + STEP_NGROUPS && t < n; t++) {
-            uint32_t behind[N_SETS][LANE_CODERS], before[N_SETS], place[N_SETS];
-            half_entries e = decode_symbols<0>(setting, c.state);
+        for (uint32_t t = first; t < end; t++) {
+            uint32_t behind[N_SETS][LANE_CODERS];
+            half_entries e = decode_symbols<NBITS>(setting, c.state);
             WHARF_UNROLL
             for (unsigned s = 0; s < N_SETS; s++) {
                 c.nobodys[s] |= e.of[s][0] | e.of[s][1];
                 behind[s][0] = c.state[s][0];
                 behind[s][1] = c.state[s][1];
-                place[s] = cursors.place(c, s);
             }
-            take_words(setting, c.state, cursors, before);
+            take_words(setting, c.state, c.words);
             WHARF_UNROLL
             for (unsigned s = 0; s < N_SETS; s++) {
-                place[s] -= 2 * before[s];
                 WHARF_UNROLL
                 for (unsigned j = 0; j < LANE_CODERS; j++) {
-                    bool takes = behind[s][j] < WHARF_RANS_LOW;
                     /* Both negative, or none: the word is the window's first one or below, the
-                     * start has come. */
-                    uint32_t by_cut = place[s] - cut[s], by_start = start[s][j] - (t + 1);
-                    bad.signs |= takes ? by_cut ^ by_start : 0;
+                     * start has come.  A first coder's word is above the second one's. */
+                    uint32_t by_cut = c.words[s].at.place() - (cut_at[s] - (j == 0 ? 2 : 0));
+                    uint32_t by_start = start[s][j] - (t + 1);
+                    bad.signs |= behind[s][j] < WHARF_RANS_LOW ? by_cut ^ by_start : 0;
                     bad.differences |= start[s][j] == t ? behind[s][j] ^ w[s].state[j] : 0;
-                    place[s] -= takes ? 2 : 0;
                 }
             }
             store_symbols(c, to, 0, e);
             to[0] += WARP_LANES;
             to[1] += WARP_LANES;
         }
-        cursors.end(c);
     }
+    settle_words(setting, c);
     return bad.good();
 }
 

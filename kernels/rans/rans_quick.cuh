@@ -456,15 +456,17 @@ struct quick_plan {
  * compiler does not make the loop around this once for each n.) */
 WHARF_DEVICE void go_freely_by_nbits(const half_setting &setting, half_chains &c, uint32_t n_steps)
 {
+    if (any_lane(reinterpret_cast<uintptr_t>(setting.out) % 8 != 0))
+        return go_freely<0, false>(setting, c, n_steps);
     switch (uniform(setting.n_bits)) {
     case PACKED_NBITS:
-        return go_freely<PACKED_NBITS>(setting, c, n_steps);
+        return go_freely<PACKED_NBITS, true>(setting, c, n_steps);
     case PACKED_NBITS - 1:
-        return go_freely<PACKED_NBITS - 1>(setting, c, n_steps);
+        return go_freely<PACKED_NBITS - 1, true>(setting, c, n_steps);
     case PACKED_NBITS - 2:
-        return go_freely<PACKED_NBITS - 2>(setting, c, n_steps);
+        return go_freely<PACKED_NBITS - 2, true>(setting, c, n_steps);
     default:
-        return go_freely<WHARF_RANS_MIN_NBITS>(setting, c, n_steps);
+        return go_freely<WHARF_RANS_MIN_NBITS, true>(setting, c, n_steps);
     }
 }
 static_assert(PACKED_NBITS - 3 == WHARF_RANS_MIN_NBITS);
@@ -486,7 +488,9 @@ WHARF_DEVICE bool run_halves(const half_setting &setting, half_chains &c, quick_
             return false;
         c.nobodys[0] = c.nobodys[1] = 0;
         if (plan.n_steps == 0)
-            good = look_at_windows(setting, c, w.next, plan.n_groups);
+            good = uniform(setting.n_bits) == PACKED_NBITS
+                       ? look_at_windows<PACKED_NBITS>(setting, c, w.next, plan.n_groups)
+                       : look_at_windows<0>(setting, c, w.next, plan.n_groups);
         else
             go_freely_by_nbits(setting, c, plan.n_steps);
         WHARF_UNROLL
@@ -522,7 +526,7 @@ WHARF_DEVICE bool end_quickly(const quick_stream &in, const half_setting &settin
     uint32_t takers = byte_perm(low, high, 0x7632);
     if ((int32_t)popc(takers) != next_word + 1)
         return false;
-    uint32_t before = popc(takers & setting.before);
+    uint32_t before = popc(takers & setting.before) - (takes[0] ? 1 : 0);
     WHARF_UNROLL
     for (unsigned j = 0; j < LANE_CODERS; j++) {
         uint32_t at = in.source.begin + in.words_at + 2 * ((uint32_t)next_word - before);
@@ -584,7 +588,12 @@ WHARF_DEVICE_NOINLINE uint32_t decode_quickly(shared_ref<rans_quick_shared> memo
         uint32_t more = w.joins[s] ? w.own[s].last_group - w.own[s].first_group + 1 : 0;
         n = more > n ? more : n;
     }
-    join_windows(setting, c, w.own, w.joins, reduce_max(n));
+    n = reduce_max(n);
+    bool leads = !w.joins[0] && n <= ends.group[0] && n <= w.next[0].first_group;
+    if (uniform(in.n_bits) == PACKED_NBITS)
+        join_windows<PACKED_NBITS>(setting, c, w.own, w.joins, leads, n);
+    else
+        join_windows<0>(setting, c, w.own, w.joins, leads, n);
     watcher watch;
     watch.init(job.step_budget, job.stop);
     bool good = !any_lane((c.nobodys[0] | c.nobodys[1]) >> 31) &&

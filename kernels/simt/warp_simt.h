@@ -365,10 +365,13 @@ struct shared_cursor {
     const T *at;
 
     void init(const T *p) { at = p; }
+    void init(const T *p, uint32_t nbytes) { at = p + nbytes / sizeof(T); }
     void move(int n) { at += n; }
     uint32_t load_before(unsigned n) const { return load(at - n - 1); }
+    uint32_t load_behind() const { return load(at); }
     uint32_t nbytes_from(const T *p) const { return (uint32_t)((at - p) * (ptrdiff_t)sizeof(T)); }
     uint32_t place() const { return (uint32_t) reinterpret_cast<uintptr_t>(at); }
+    bool is_below(const shared_cursor &other) const { return at < other.at; }
 };
 
 struct shared_table {
@@ -402,6 +405,23 @@ inline void store_pair_if(bool stores, uint8_t *p, uint32_t v)
     if (stores) {
         simt::check_aligned(p, sizeof(pair));
         memcpy(p, &pair, sizeof(pair));
+    }
+}
+
+inline void store_quad_if(bool stores, u32x4 *p, uint32_t nbytes, const u32x4 &v)
+{
+    if (stores) {
+        simt::check_aligned(p, sizeof(v));
+        memcpy(reinterpret_cast<uint8_t *>(p) + nbytes, &v, sizeof(v));
+    }
+}
+
+inline void store_eight_if(bool stores, uint8_t *p, uint32_t low, uint32_t high)
+{
+    uint64_t v = (uint64_t)high << 32 | low;
+    if (stores) {
+        simt::check_aligned(p, sizeof(v));
+        memcpy(p, &v, sizeof(v));
     }
 }
 

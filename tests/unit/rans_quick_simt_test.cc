@@ -121,6 +121,29 @@ Test(rans_quick, long_chunks_are_not_left)
     }
 }
 
+/* Words are rare, so that windows are long. */
+Test(rans_quick, long_windows_are_not_left)
+{
+    struct test_random random = {3};
+    for (unsigned i = 0; i < 8; i++) {
+        std::vector<uint8_t> bytes(49152 + 10 * i);
+        for (uint8_t &byte : bytes)
+            byte =
+                test_random_below(&random, 16) == 0 ? (uint8_t)test_random_below(&random, 20) : 0;
+        size_t nbytes;
+        uint8_t *stream =
+            test_rans_encode(bytes.data(), (uint32_t)bytes.size(), 8 + i % 4, 4, &nbytes);
+        cr_assert(!check(stream, nbytes, bytes.size(), 5 * i % 16, ORDERS[i % 3], "long windows"));
+        for (unsigned k = 0; k < 16; k++) {
+            uint64_t bit = test_random_below(&random, 8 * nbytes);
+            stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
+            check(stream, nbytes, bytes.size(), k, ORDERS[k % 3], "damaged windows");
+            stream[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        }
+        free(stream);
+    }
+}
+
 /* All that stands in front of the words, bit by bit. */
 Test(rans_quick, a_changed_front_has_the_outcome_of_one_decoder)
 {
