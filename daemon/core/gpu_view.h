@@ -16,11 +16,14 @@ struct wharf_gpu_backend;
 
 /* An engine's work that takes only what is idle: idle_work.h. */
 struct wharf_idle_work {
-    uint32_t n_running; /* pieces that it has now */
-    uint32_t n_fewer;   /* how many fewer it may have than it could */
-    uint32_t n_calm;    /* pieces that ended since it last delayed another job */
-    uint32_t strain;    /* sum of what recent chunks took beside it, in percent; 0: none did */
-    uint64_t n_pieces;  /* begun */
+    uint32_t n_running;   /* pieces that it has now */
+    uint32_t n_fewer;     /* how many fewer it may have than it could */
+    uint32_t n_calm;      /* pieces that ended since it last delayed another job */
+    uint32_t n_reserved;  /* fewest to which n_fewer returns by itself */
+    uint32_t n_undelayed; /* other jobs that waited for none of it since n_reserved changed */
+    uint32_t n_alone;     /* pieces that ended since another job began */
+    uint32_t strain;      /* sum of what recent chunks took beside it, in percent; 0: none did */
+    uint64_t n_pieces;    /* begun */
     uint64_t n_throttled;
     uint64_t n_withdrawn; /* pieces that were taken back to be begun again later */
     uint64_t nbytes;      /* of sources of those that ended well */

@@ -2,7 +2,7 @@
 /*
  * idle_work.c: counts who waits for background compression, and adapts how much of it may run.
  *
- * Multiplicative decrease, additive increase.
+ * Multiplicative decrease, additive increase up to the number that is known to delay others.
  */
 #include "daemon/schedule/idle_work.h"
 
@@ -12,6 +12,12 @@
 
 /* How many pieces without a delayed job add one to those allowed. */
 #define CALM_PIECES 16
+
+/* How many others must begin undelayed before one more is tried than delayed the last one: fewer
+ * than one in a hundred shall wait, so that their 99th percentile stays.  And how many pieces
+ * without any other job let go of that. */
+#define UNDELAYED_JOBS 1000
+#define ALONE_PIECES 4096
 
 /* Percent that chunks may take beside idle work of what they take alone.  A client sees the mean of
  * many, so a mean of STRAIN_OF decides; one chunk counts as at most MOST_STRAIN. */
@@ -47,6 +53,21 @@ static void throttle(struct wharf_idle_work *idle, uint32_t n_most)
     idle->n_throttled++;
 }
 
+/* Other work began, and waited or did not while idle work occupied workers. */
+static void reserve(struct wharf_idle_work *idle, uint32_t n_most, bool was_delayed)
+{
+    idle->n_alone = 0;
+    if (was_delayed) {
+        uint32_t n_reserved = idle->n_running < n_most ? n_most - idle->n_running + 1 : 1;
+        idle->n_reserved = n_reserved < n_most ? n_reserved : n_most - 1;
+        idle->n_undelayed = 0;
+        throttle(idle, n_most);
+    } else if (idle->n_reserved > 0 && ++idle->n_undelayed == UNDELAYED_JOBS) {
+        idle->n_reserved--;
+        idle->n_undelayed = 0;
+    }
+}
+
 /* Whether the piece is what its job waited for: not a later slice of a batch, and not the word of a
  * job that has ended. */
 static bool is_first_of_job(const struct wharf_piece *piece)
@@ -76,8 +97,9 @@ void wharf_idle_work_taken(struct wharf_core *core, struct wharf_piece *piece, u
 
     wharf_idle_work_begin(&core->idle_work, piece);
     if (!piece->idle && job->lane < WHARF_LANE_BACKGROUND && is_first_of_job(piece) &&
-        core->idle_work.n_running > 0 && now_ns - job->taken_ns > core->config.slice_ns)
-        throttle(&core->idle_work, core->workers.n_workers);
+        core->idle_work.n_running > 0)
+        reserve(&core->idle_work, core->workers.n_workers,
+                now_ns - job->taken_ns > core->config.slice_ns);
 }
 
 void wharf_idle_work_compare(struct wharf_idle_work *idle, uint32_t n_most, uint64_t took_ns,
@@ -105,9 +127,11 @@ void wharf_idle_work_ended(struct wharf_core *core, struct wharf_piece *piece)
     idle->n_running--;
     idle->nbytes += piece->in_nbytes;
     core->nothing_fits = false;
+    if (++idle->n_alone == ALONE_PIECES)
+        idle->n_reserved = 0;
     if (++idle->n_calm < CALM_PIECES)
         return;
     idle->n_calm = 0;
-    if (idle->n_fewer > 0)
+    if (idle->n_fewer > idle->n_reserved)
         idle->n_fewer--;
 }

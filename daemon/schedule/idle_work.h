@@ -8,9 +8,10 @@
  * decides how much of such work an engine may run at a time.  One rule serves all engines: each
  * delay halves that, and sixteen pieces without a delay add one.
  *
- * A delay on the CPU is an interactive or normal job that waited for more than a slice.  On a GPU
- * it is a mean time of such chunks that exceeds what they take alone by STRAIN percent; the newest
- * idle work above the new limit is then withdrawn.
+ * A delay on the CPU is an interactive or normal job that waited for more than a slice.  As many
+ * pieces as ran then are tried again when a thousand such jobs have waited for none, or when there
+ * are no such jobs any more.  On a GPU it is a mean time of such chunks that exceeds what they take
+ * alone by STRAIN percent; the newest idle work above the new limit is then withdrawn.
  *
  * The paper's assist warps (Vijaykumar et al., CABA) are the origin: a trigger, a priority below
  * all else, and a throttle.

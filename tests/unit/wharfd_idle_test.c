@@ -169,13 +169,47 @@ Test(wharfd_idle, jobs_that_wait_leave_it_fewer_workers)
     }
     cr_assert_eq(core.idle_work.n_throttled, 5);
     cr_assert_eq(core.idle_work.n_running, 1);
-    /* And sixteen pieces in peace give it one more. */
-    for (unsigned i = 0; i < 8 * 16; i++) {
-        wharf_idle_work_ended(&core, &running);
-        running = take(&core, &idle, 0);
+    wharf_idle_work_ended(&core, &running);
+}
+
+/* Pieces of idle work that end and begin, and what they leave allowed. */
+static uint32_t in_peace(struct wharf_core *core, struct wharf_piece *piece, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct wharf_job *job = piece->job;
+        wharf_idle_work_ended(core, piece);
+        *piece = take(core, job, 0);
     }
-    cr_assert_eq(wharf_idle_work_allowed(&core.idle_work, 8), 8);
-    cr_assert_eq(core.idle_work.n_running, 1);
+    return wharf_idle_work_allowed(&core->idle_work, core->workers.n_workers);
+}
+
+/* Sixteen pieces in peace give it one worker more, but not as many as delayed somebody. */
+Test(wharfd_idle, what_delayed_a_job_is_tried_again_when_many_have_not_waited)
+{
+    static struct wharf_core core;
+    struct wharf_job idle = {.lane = WHARF_LANE_IDLE}, normal = {.lane = WHARF_LANE_NORMAL};
+    struct wharf_piece running[8];
+
+    core.workers.n_workers = 8;
+    core.config.slice_ns = 500000;
+    for (unsigned i = 0; i < 8; i++)
+        running[i] = take(&core, &idle, 0);
+    take(&core, &normal, 600000);
+    cr_assert_eq(in_peace(&core, &running[0], 0), 4);
+    cr_assert_eq(in_peace(&core, &running[0], 2 * 16), 6);
+    cr_assert_eq(in_peace(&core, &running[0], 32 * 16), 7);
+    for (unsigned i = 0; i < 999; i++)
+        take(&core, &normal, 0);
+    cr_assert_eq(in_peace(&core, &running[0], 16), 7);
+    take(&core, &normal, 0);
+    cr_assert_eq(in_peace(&core, &running[0], 16), 8);
+    /* Nobody else is left. */
+    take(&core, &normal, 600000);
+    cr_assert_eq(in_peace(&core, &running[0], 4095), 7);
+    cr_assert_eq(in_peace(&core, &running[0], 16), 8);
+    for (unsigned i = 0; i < 8; i++)
+        wharf_idle_work_ended(&core, &running[i]);
+    cr_assert_eq(core.idle_work.n_running, 0);
 }
 
 /* On a GPU: chunks that take longer beside idle work than alone, on average, halve it. */
