@@ -144,7 +144,9 @@ __global__ void __launch_bounds__(STUDY_THREADS) study_hog_fill_kernel(u32x4 *qu
 
 /*
  * One warp a block.  Brings memory to shared memory, 64 KiB at a time, until words->stop is set or
- * `limit_ns` are over.  So it takes bandwidth, and next to no instructions.
+ * `limit_ns` are over.  So it takes bandwidth, and next to no instructions.  Each block reads a
+ * part of its own: of blocks that read the same, those behind find it in the cache, catch up with
+ * the first, and then all read what memory gives once.  n_copies is at least the number of blocks.
  */
 __global__ void __launch_bounds__(WARP_LANES)
     study_hog_kernel(const u32x4 *quads, uint32_t n_copies, study_hog_words *words,
@@ -153,7 +155,7 @@ __global__ void __launch_bounds__(WARP_LANES)
     extern __shared__ __align__(128) unsigned char bytes[];
     auto &shared = *reinterpret_cast<study_hog_shared *>(bytes);
     uint64_t begin = time_ns(), n = 0;
-    uint32_t at = blockIdx.x % n_copies;
+    uint32_t part = n_copies / gridDim.x, first = blockIdx.x * part, at = 0;
     if (lane_id() == 0) {
         for (unsigned i = 0; i < STUDY_HOG_STAGES; i++)
             barrier_init(&shared.came[i], 1);
@@ -165,9 +167,9 @@ __global__ void __launch_bounds__(WARP_LANES)
             uint32_t turn = (uint32_t)(n / STUDY_HOG_STAGES);
             while (turn > 0 && !barrier_try(&shared.came[i], (turn - 1) & 1))
                 ;
-            copy_ahead(shared.stages[i], quads + (uint64_t)at * STUDY_HOG_NQUADS,
+            copy_ahead(shared.stages[i], quads + (uint64_t)(first + at) * STUDY_HOG_NQUADS,
                        16 * STUDY_HOG_NQUADS, &shared.came[i]);
-            at = (at + gridDim.x) % n_copies;
+            at = (at + 1) % part;
             n++;
         }
     }
