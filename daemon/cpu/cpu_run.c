@@ -21,6 +21,7 @@
 #include "daemon/core/job.h"
 #include "daemon/core/piece.h"
 #include "daemon/core/session.h"
+#include "daemon/cpu/slices.h"
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/placement/place.h"
 #include "encoders/decode_job.h"
@@ -113,12 +114,16 @@ static size_t buffer_nbytes(const struct passage *passage)
     return passage->chunk->job.in_nbytes + (has_own_output(passage) ? passage->out_avail : 0);
 }
 
+/* In private memory and without a lock, so that idle work can wait for its turn meanwhile. */
 static void encode(const struct passage *passage, struct wharf_outcome *ret_outcome)
 {
     const struct wharf_decode_job *job = &passage->chunk->job;
     const struct wharf_encode_chunk chunk = {job->in, job->in_nbytes, job->out, passage->out_avail};
+    bool is_lowered = passage->job->lane == WHARF_LANE_IDLE && wharf_slices_lower() == 0;
 
     wharf_encode_chunk(&passage->encoding->choice, passage->encoding->encoder, &chunk, ret_outcome);
+    if (is_lowered)
+        (void)wharf_slices_raise(WHARF_SLICE_WORKER_NS);
 }
 
 static void pass(void *context)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slices.c: asks Linux for shorter time slices, by sched_setattr.
+ * slices.c: asks Linux for shorter time slices, or for what others leave, by sched_setattr.
  */
 #include "daemon/cpu/slices.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -42,4 +44,49 @@ int wharf_slices_shorten(uint64_t slice_ns)
     /* Older kernels take it and do nothing with it. */
     r = get(&attr);
     return r < 0 || attr.runtime_ns == slice_ns ? r : -EOPNOTSUPP;
+}
+
+/* ---- what others leave --------------------------------------------------------------------- */
+
+static bool can_return;
+
+static int set_policy(uint32_t policy, uint64_t slice_ns)
+{
+    struct scheduling attr = {.size = sizeof(attr)};
+    int r = get(&attr);
+
+    if (r < 0)
+        return r;
+    attr.policy = policy;
+    attr.runtime_ns = slice_ns;
+    return syscall(SYS_sched_setattr, 0, &attr, 0) < 0 ? -errno : 0;
+}
+
+static void *try_to_return(void *unused)
+{
+    (void)unused;
+    can_return = set_policy(SCHED_IDLE, 0) == 0 && set_policy(SCHED_OTHER, 0) == 0;
+    return NULL;
+}
+
+/* By a thread that nobody needs, if it stays there. */
+static void find_out(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, try_to_return, NULL) == 0)
+        pthread_join(thread, NULL);
+}
+
+int wharf_slices_lower(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, find_out);
+    return can_return ? set_policy(SCHED_IDLE, 0) : -EPERM;
+}
+
+int wharf_slices_raise(uint64_t slice_ns)
+{
+    return set_policy(SCHED_OTHER, slice_ns);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slices.h: the length of a thread's time slices in Linux. */
+/* slices.h: the length of a thread's time slices in Linux, and its turn. */
 #ifndef WHARF_DAEMON_CPU_SLICES_H
 #define WHARF_DAEMON_CPU_SLICES_H
 
@@ -19,5 +19,14 @@
  * before 6.12 and some system-call filters refuse; nothing changes then.  Returns 0 or -errno.
  */
 int wharf_slices_shorten(uint64_t slice_ns);
+
+/*
+ * Lets the calling thread, whose policy is SCHED_OTHER, run only where no other thread wants to,
+ * until wharf_slices_raise gives it slices of that length again.  Meanwhile it must hold nothing
+ * that others wait for.  Refused where the thread could not return: that takes a limit of 20 or
+ * more for RLIMIT_NICE, or CAP_SYS_NICE.  Both return 0 or -errno.
+ */
+int wharf_slices_lower(void);
+int wharf_slices_raise(uint64_t slice_ns);
 
 #endif

@@ -5,10 +5,12 @@
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -147,4 +149,29 @@ Test(wharfd_give_way, loop_thread_goes_before_workers)
     cr_expect(TEST_WAIT(slice_ns(daemon.pid) == WHARF_SLICE_LOOP_NS));
     cr_expect_lt(slice_ns(daemon.pid), slice_ns(worker));
     test_wharfd_finish(&daemon);
+}
+
+/* ---- background compression ---------------------------------------------------------------- */
+
+Test(wharfd_give_way, a_thread_gives_way_to_all_others_and_comes_back)
+{
+    cr_assert_eq(setpriority(PRIO_PROCESS, 0, 3), 0);
+    if (wharf_slices_lower() == -EPERM)
+        cr_skip_test("this user may not come back from there");
+    cr_expect_eq(sched_getscheduler(0), SCHED_IDLE);
+    cr_expect_eq(wharf_slices_raise(WHARF_SLICE_WORKER_NS), 0);
+    cr_expect_eq(sched_getscheduler(0), SCHED_OTHER);
+    cr_expect_eq(getpriority(PRIO_PROCESS, 0), 3);
+}
+
+/* Who could not come back does not go. */
+Test(wharfd_give_way, a_thread_without_the_right_to_come_back_stays)
+{
+    static const struct rlimit none = {0, 0};
+
+    cr_assert_eq(setrlimit(RLIMIT_NICE, &none), 0);
+    if (geteuid() == 0)
+        cr_assert_eq(setuid(65534), 0);
+    cr_expect_eq(wharf_slices_lower(), -EPERM);
+    cr_expect_eq(sched_getscheduler(0), SCHED_OTHER);
 }
