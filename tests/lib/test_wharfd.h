@@ -58,7 +58,7 @@ int test_wharfd_wait(struct test_wharfd *daemon);
 /* Stops it by SIGTERM, and waits.  Keeps the folder. */
 int test_wharfd_stop(struct test_wharfd *daemon);
 
-/* Kills it, and waits. */
+/* Kills it, and waits for as long as the kernel takes. */
 void test_wharfd_kill(struct test_wharfd *daemon);
 
 /* Ends it in any state, and removes the folder. */
