@@ -238,17 +238,25 @@ static int prepare(struct wharf_connection *connection)
     return taking->file == WHARF_FILE_NONE ? -ENOSPC : 0;
 }
 
-void wharf_files_prepare(struct wharf_connection *connection, const Wharf__Request *request)
+static bool is_of_file(const struct wharf_connection *connection, const Wharf__Request *request)
 {
     const char *text;
 
-    connection->files_error = 0;
-    if (request->body_case != WHARF__REQUEST__BODY_REGISTER_MEMORY ||
-        request->register_memory->kind != WHARF__MEMORY_KIND__MEMORY_KIND_FILE ||
-        connection->state != WHARF_CONNECTION_OPEN ||
-        wharf_files_check(connection, request->register_memory, &text) != 0)
-        return;
-    connection->files_error = prepare(connection);
+    return request->body_case == WHARF__REQUEST__BODY_REGISTER_MEMORY &&
+           request->register_memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_FILE &&
+           connection->state == WHARF_CONNECTION_OPEN &&
+           wharf_files_check(connection, request->register_memory, &text) == 0;
+}
+
+bool wharf_files_need_process(const struct wharf_connection *connection,
+                              const Wharf__Request *request)
+{
+    return !connection->files && is_of_file(connection, request);
+}
+
+void wharf_files_prepare(struct wharf_connection *connection, const Wharf__Request *request)
+{
+    connection->files_error = is_of_file(connection, request) ? prepare(connection) : 0;
 }
 
 bool wharf_files_are_ready(const struct wharf_connection *connection)

@@ -20,6 +20,10 @@ struct wharf_connection;
 struct wharf_server;
 struct wharf_use;
 
+/* Whether the request makes the daemon start a process. */
+bool wharf_files_need_process(const struct wharf_connection *connection,
+                              const Wharf__Request *request);
+
 /* Before the filter is asked: starts the process if the request needs one and there is none, and
  * finds a number for the file. */
 void wharf_files_prepare(struct wharf_connection *connection, const Wharf__Request *request);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * room.c: lets requests wait for quota that is being returned, and reserves places for operators.
+ * room.c: lets requests wait for quota that is being returned and for the start of processes, and
+ * reserves places for operators.
  */
 #include "daemon/control/room.h"
 
@@ -11,6 +12,7 @@
 #include "daemon/base/list.h"
 #include "daemon/base/loop.h"
 #include "daemon/control/connection.h"
+#include "daemon/control/file_requests.h"
 #include "daemon/control/queue_use.h"
 #include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
@@ -37,6 +39,12 @@
 
 /* The approximate processor time of a check, which the tenant is charged. */
 #define LOOK_COST_NS (10 * (uint64_t)WHARF_NS_PER_US)
+
+/* What a start of a process costs its tenant, so that these take a sixteenth of a processor at
+ * most: running the program, whose libraries have to be linked, takes about 2.5 ms.  And how many a
+ * tenant may have at once after a pause, as when all workers of a program begin. */
+#define START_NS (40 * (uint64_t)WHARF_NS_PER_MS)
+#define MOST_STARTS 32
 
 /* Its socket, and up to three descriptors in flight to the client. */
 static const struct wharf_use use_of_one = {.n_connections = 1, .n_descriptors = 4};
@@ -111,6 +119,7 @@ static bool is_charged(const struct wharf_connection *connection, const Wharf__R
         return true;
     case WHARF__REQUEST__BODY_REGISTER_MEMORY:
         region.is_device = request->register_memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_GPU;
+        region.is_file = request->register_memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_FILE;
         region.segment.nbytes = request->register_memory->nbytes;
         *ret_use = wharf_region_use(&region);
         return true;
@@ -121,6 +130,28 @@ static bool is_charged(const struct wharf_connection *connection, const Wharf__R
     default:
         return false;
     }
+}
+
+/* Whether the request would start a process before its tenant's next turn; then holds it until
+ * that. */
+static bool awaits_start(struct wharf_connection *connection, const Wharf__Request *request)
+{
+    struct wharf_tenant *tenant = connection->tenant;
+    uint64_t now_ns = wharf_now_ns();
+
+    if (!wharf_files_need_process(connection, request))
+        return false;
+    if (tenant->starts_paid_ns < now_ns)
+        tenant->starts_paid_ns = now_ns;
+    uint64_t next_ns = tenant->starts_paid_ns + START_NS;
+    if (next_ns <= now_ns + MOST_STARTS * START_NS) {
+        tenant->starts_paid_ns = next_ns;
+        return false;
+    }
+    wharf_connection_hold(connection, WHARF_HOLD_ROOM);
+    wharf_timer_set(connection->server->loop, &connection->room_timer,
+                    next_ns - MOST_STARTS * START_NS, look_again);
+    return true;
 }
 
 bool wharf_room_awaits(struct wharf_connection *connection, const Wharf__Request *request)
@@ -135,7 +166,7 @@ bool wharf_room_awaits(struct wharf_connection *connection, const Wharf__Request
     wharf_core_leave(core);
     if (fits || !may_wait(connection)) {
         connection->room_since_ns = 0;
-        return false;
+        return awaits_start(connection, request);
     }
     wharf_connection_hold(connection, WHARF_HOLD_ROOM);
     wait_on(connection);

@@ -8,6 +8,10 @@
  * or a session or memory that is being freed.  Otherwise it is refused at once.  No request waits
  * for totals.
  *
+ * A session's first file makes the daemon start a process.  That takes a few milliseconds of a
+ * processor, for which no turn of the loop stands; so a tenant may have some started at once, and
+ * then the others wait for their turn.
+ *
  * Operators can always inspect and drain the daemon: a few places are reserved for operator
  * connections that would otherwise be refused.  Such a connection may have a small queue, beyond
  * all limits.  Loop thread.

@@ -121,6 +121,8 @@ struct wharf_tenant {
     uint64_t interactive_at_ns; /* see interactive_ns */
     /* Loop thread only: its party in the loop, since its first connection. */
     struct wharf_fair_party *loop_party;
+    /* Loop thread only: until when its starts of wharfd-io processes are paid for (room.h). */
+    uint64_t starts_paid_ns;
     /* Loop thread only, for room.h: its connections, how many of these are over the quota for now,
      * and the number of sessions and segments that are being freed. */
     struct wharf_list connections;

@@ -205,6 +205,31 @@ static void greet_and_go(const char *path)
     }
 }
 
+/* Each session's first file makes the daemon start a process. */
+static void register_file_and_go(const char *path)
+{
+    Wharf__RegisterMemoryRequest memory = WHARF__REGISTER_MEMORY_REQUEST__INIT;
+    Wharf__Request request = WHARF__REQUEST__INIT;
+    const Wharf__Reply *reply;
+    int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+    memory.region = 1;
+    memory.kind = WHARF__MEMORY_KIND__MEMORY_KIND_FILE;
+    memory.nbytes = 4096;
+    memory.read_only = 1;
+    request.body_case = WHARF__REQUEST__BODY_REGISTER_MEMORY;
+    request.register_memory = &memory;
+    for (;;) {
+        struct test_client *client = test_client_new();
+        client->optional_features = (uint64_t)1 << WHARF__FEATURE__FEATURE_FILES;
+        if (test_client_connect(client, path) == 0 && test_client_hello(client) == 0 &&
+            test_client_open_with(client, 16, 4096, 0, 0) == 0 &&
+            test_client_send(client, &request, &file, 1) >= 0)
+            test_client_receive(client, &reply);
+        test_client_free(client);
+    }
+}
+
 const struct storm_kind storm_kinds[] = {
     {"doorbells", ring_for_nothing},
     {"noops", ring_for_noops},
@@ -214,5 +239,6 @@ const struct storm_kind storm_kinds[] = {
     {"models", register_models},
     {"hellos", greet_and_go},
     {"connects", connect_and_go},
+    {"files", register_file_and_go},
     {NULL, NULL},
 };

@@ -149,6 +149,27 @@ def stop(process):
                'the process is not stopped')
 
 
+# ---- the processes' start ------------------------------------------------------------------------
+
+def test_a_users_processes_start_one_by_one_beyond_the_first_32():
+    """Storms of sessions with a file kept a processor busy with starting wharfd-io, and others
+    waited for milliseconds."""
+    file, begun, sessions = new_file(b'x'), time.monotonic(), []
+    for i in range(48):
+        sessions.append(client(n_entries=2, arena_nbytes=4096))
+        register(sessions[-1], file)
+        spare = 32 + (time.monotonic() - begun) / 0.04
+        assert i < spare, f'{i + 1} processes after {time.monotonic() - begun:.3f} s'
+    # What starts no process goes on at once: the second file of a session, and memory.
+    register(sessions[0], file, region=SPARSE)
+    memory = wc.sealed_memfd(4096)
+    sessions[0].register(7, memory, 4096)
+    os.close(memory)
+    for session in sessions:
+        session.close()
+    wait_until(lambda: not io_processes(), 'processes are left')
+
+
 # ---- bytes and results ---------------------------------------------------------------------------
 
 def read_vector(path):
