@@ -205,6 +205,17 @@ static void greet_and_go(const char *path)
     }
 }
 
+/* Makes rings and an arena, and gives them back. */
+static void open_and_go(const char *path)
+{
+    for (;;) {
+        struct test_client *client = test_client_new();
+        if (test_client_connect(client, path) == 0 && test_client_hello(client) == 0)
+            test_client_open_with(client, 4096, 256 << 20, 0, 0);
+        test_client_free(client);
+    }
+}
+
 /* Each session's first file makes the daemon start a process. */
 static void register_file_and_go(const char *path)
 {
@@ -239,6 +250,7 @@ const struct storm_kind storm_kinds[] = {
     {"models", register_models},
     {"hellos", greet_and_go},
     {"connects", connect_and_go},
+    {"sessions", open_and_go},
     {"files", register_file_and_go},
     {NULL, NULL},
 };

@@ -32,7 +32,7 @@ static const char help[] =
     "Measures what clients wait while another user's clients storm the daemon.  The kinds of "
     "storms,\n"
     "all of which are tried without a KIND: doorbells, noops, pings, stats, registrations,\n"
-    "models, hellos, connects, files.\n"
+    "models, hellos, connects, sessions, files.\n"
     "\n"
     "For each kind it starts a daemon, measures a lone job, a no-op and a Hello on an open\n"
     "connection first quiet and then beside three storming processes of another user, and\n"
