@@ -82,6 +82,7 @@ static bool find_derived(const struct derived *derived, const struct wharf_setti
         {"max_mappings", WHARF_TOTAL_MAPPINGS},
         {"max_memory", WHARF_TOTAL_MEMORY},
         {"max_gpu_memory", WHARF_TOTAL_GPU_MEMORY},
+        {"max_tasks", WHARF_TOTAL_TASKS},
     };
 
     *ret_value = derived->n_workers;

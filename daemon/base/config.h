@@ -76,6 +76,7 @@ struct wharf_config_totals {
     uint64_t max_mappings;
     uint64_t max_memory_nbytes;
     uint64_t max_gpu_memory_nbytes;
+    uint64_t max_tasks;
     uint64_t owners; /* number of tenants that have a reservation */
 };
 

@@ -260,6 +260,9 @@ const struct wharf_setting wharf_settings[] = {
      NULL, "Of all tenants: arenas, registered memory and models; 0: three quarters of memory."},
     {"total", "max_gpu_memory", BYTES, RELOADS, DAEMON(totals.max_gpu_memory_nbytes), "0", 0,
      1024 * TiB, NULL, "Of all tenants: memory of GPUs that clients made and registered; 0: 1T."},
+    {"total", "max_tasks", COUNT, RELOADS, DAEMON(totals.max_tasks), "0", 0, 1 << 20, NULL,
+     "Of all tenants: threads for files, two for each worker in each session that has any; 0: "
+     "65536, or three quarters of what the limit of tasks allows."},
 
     {"owners", "subuid", TEXT, RELOADS, DAEMON(owners.subuid), "", 0,
      sizeof(((struct wharf_config *)0)->owners.subuid), NULL,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * machine.c: the machine's limits on memory, files and mappings, from /proc, cgroups and rlimits.
+ * machine.c: the machine's limits on memory, files, mappings and tasks, from /proc, cgroups and
+ * rlimits.
  */
 #include "daemon/base/machine.h"
 
@@ -62,9 +63,18 @@ static uint64_t least_of_group(const char *root, const char *mount, char *group,
     }
 }
 
+/* The limits of one resource, in version 1 of control groups and in version 2. */
+struct resource {
+    const char *controller, *mount, *file, *file_2;
+};
+
+static const struct resource memory = {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
+                                       "memory.max"};
+static const struct resource tasks = {"pids", "/sys/fs/cgroup/pids", "pids.max", "pids.max"};
+
 /* Reads a line of /proc/self/cgroup: NUMBER:CONTROLLERS:GROUP.  In version 2 CONTROLLERS is
  * empty. */
-static uint64_t limit_of_line(const char *root, char *line)
+static uint64_t limit_of_line(const char *root, char *line, const struct resource *resource)
 {
     char *controllers = strchr(line, ':');
     char *group = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -75,13 +85,13 @@ static uint64_t limit_of_line(const char *root, char *line)
     *group++ = 0;
     group[strcspn(group, "\n")] = 0;
     if (!*controllers)
-        return least_of_group(root, "/sys/fs/cgroup", group, "memory.max");
-    if (strcmp(controllers, "memory") == 0)
-        return least_of_group(root, "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
+        return least_of_group(root, "/sys/fs/cgroup", group, resource->file_2);
+    if (strcmp(controllers, resource->controller) == 0)
+        return least_of_group(root, resource->mount, group, resource->file);
     return UINT64_MAX;
 }
 
-static uint64_t group_nbytes(const char *root)
+static uint64_t limit_of_group(const char *root, const struct resource *resource)
 {
     char path[PATH_MAX], line[PATH_MAX];
     uint64_t result = UINT64_MAX;
@@ -91,7 +101,7 @@ static uint64_t group_nbytes(const char *root)
     if (!file)
         return UINT64_MAX;
     while (fgets(line, sizeof(line), file))
-        result = least(result, limit_of_line(root, line));
+        result = least(result, limit_of_line(root, line, resource));
     fclose(file);
     return result;
 }
@@ -102,7 +112,9 @@ void wharf_machine_read_files(const char *root, struct wharf_machine *ret_machin
 
     snprintf(path, sizeof(path), "%s/proc/sys/vm/max_map_count", root);
     ret_machine->n_mappings = read_number(path);
-    ret_machine->memory_nbytes = least(physical_nbytes(root), group_nbytes(root));
+    ret_machine->memory_nbytes = least(physical_nbytes(root), limit_of_group(root, &memory));
+    snprintf(path, sizeof(path), "%s/proc/sys/kernel/pid_max", root);
+    ret_machine->n_tasks = least(read_number(path) / 2, limit_of_group(root, &tasks));
 }
 
 void wharf_machine_read(struct wharf_machine *ret_machine)
@@ -113,6 +125,8 @@ void wharf_machine_read(struct wharf_machine *ret_machine)
     ret_machine->n_files = UINT64_MAX;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         ret_machine->n_files = limit.rlim_cur;
+    if (getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        ret_machine->n_tasks = least(ret_machine->n_tasks, limit.rlim_cur);
 }
 
 void wharf_machine_raise_open_files(void)

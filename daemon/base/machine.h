@@ -11,6 +11,7 @@ struct wharf_machine {
     uint64_t n_files;       /* open files: RLIMIT_NOFILE */
     uint64_t n_mappings;    /* mappings of this process: vm.max_map_count */
     uint64_t memory_nbytes; /* physical memory, or the control group's limit if lower */
+    uint64_t n_tasks;       /* threads: the control group's limit, RLIMIT_NPROC, half of pid_max */
 };
 
 /* Unknown limits are UINT64_MAX. */

@@ -75,6 +75,7 @@ struct wharf_connection {
     uint64_t features;                  /* agreed features, bits 1 << Feature */
     struct wharf_file_process *files;   /* for its session's files, or NULL */
     int files_error;                    /* -errno if there is none for the last request */
+    const char *files_text;             /* and the limit that it met, or NULL */
     uint32_t import_id;                 /* with HOLD_IMPORT, the request's */
     uint32_t import_region;             /* and the region's number */
     struct wharf_list stats_link;       /* with HOLD_STATS, in a list of the statistics maker */

@@ -32,6 +32,9 @@
 /* A tenant cannot register files while so many processes hang in its files. */
 #define MOST_HUNG 2
 
+/* About what the kernel has for a thread, and what that touches of its stack. */
+#define TASK_NBYTES ((uint64_t)64 << 10)
+
 /* A file that was passed to the process, or is about to be. */
 struct taking {
     uint32_t file; /* WHARF_FILE_NONE: none is */
@@ -130,16 +133,20 @@ static void on_exit_of_process(struct wharf_source *source, uint32_t ready)
 
 static void on_answer(struct wharf_source *source, uint32_t ready);
 
+/* One for each worker and spare one: each can wait in a file. */
+static uint32_t n_slots_of(const struct wharf_server *server)
+{
+    uint32_t n_slots = 2 * server->core.workers.n_workers;
+
+    return n_slots < 2 ? 2 : n_slots < WHARF_FILE_MOST_SLOTS ? n_slots : WHARF_FILE_MOST_SLOTS;
+}
+
 /* Takes the socket over. */
 static int watch(struct wharf_file_process *process, struct wharf_session *session, int fd)
 {
     struct wharf_server *server = process->server;
     struct wharf_file_io *io;
-    uint32_t n_slots = 2 * server->core.workers.n_workers;
-
-    if (n_slots > WHARF_FILE_MOST_SLOTS)
-        n_slots = WHARF_FILE_MOST_SLOTS;
-    int r = wharf_file_io_new(fd, n_slots < 2 ? 2 : n_slots, server->config.file_timeout_ns,
+    int r = wharf_file_io_new(fd, n_slots_of(server), server->config.file_timeout_ns,
                               &server->core.is_short_of_workers, &io);
     if (r < 0)
         return r;
@@ -159,21 +166,21 @@ static int watch(struct wharf_file_process *process, struct wharf_session *sessi
     return 0;
 }
 
-static struct wharf_use process_use(void)
+static struct wharf_use process_use(uint32_t n_slots)
 {
     return (struct wharf_use){
         .n_descriptors = 2,
         .n_mappings = 1,
-        .memory_nbytes = wharf_file_memory_nbytes(WHARF_FILE_MOST_SLOTS),
+        .n_tasks = 1 + n_slots,
+        .memory_nbytes = wharf_file_memory_nbytes(n_slots) + (1 + n_slots) * TASK_NBYTES,
     };
 }
 
 static int start(struct wharf_connection *connection)
 {
     struct wharf_server *server = connection->server;
-    struct wharf_use use = process_use();
-    const char *text;
-    int r = wharf_core_charge(&server->core, connection->tenant, &use, &text);
+    struct wharf_use use = process_use(n_slots_of(server));
+    int r = wharf_core_charge(&server->core, connection->tenant, &use, &connection->files_text);
 
     if (r < 0)
         return r;
@@ -256,6 +263,7 @@ bool wharf_files_need_process(const struct wharf_connection *connection,
 
 void wharf_files_prepare(struct wharf_connection *connection, const Wharf__Request *request)
 {
+    connection->files_text = NULL;
     connection->files_error = is_of_file(connection, request) ? prepare(connection) : 0;
 }
 
@@ -383,9 +391,10 @@ void wharf_files_register(struct wharf_connection *connection, uint32_t id,
     if (connection->files_error < 0)
         sent = connection->files_error;
     if (sent < 0 || !process) {
+        const char *text = sent == -EDQUOT ? connection->files_text : NULL;
         wharf_files_forgo(connection);
         wharf_request_refuse(connection, id, sent < 0 ? -sent : EIO, "region %u: %s",
-                             (unsigned)memory->region, error_text(sent));
+                             (unsigned)memory->region, text ? text : error_text(sent));
         return;
     }
     process->taking.is_asked = true;

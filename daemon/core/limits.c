@@ -44,6 +44,7 @@ static const struct row rows[WHARF_N_LIMITS] = {
     [WHARF_LIMIT_TOTAL + WHARF_TOTAL_MAPPINGS] = OF_ALL("max_mappings"),
     [WHARF_LIMIT_TOTAL + WHARF_TOTAL_MEMORY] = OF_ALL("max_memory"),
     [WHARF_LIMIT_TOTAL + WHARF_TOTAL_GPU_MEMORY] = OF_ALL("max_gpu_memory"),
+    [WHARF_LIMIT_TOTAL + WHARF_TOTAL_TASKS] = OF_ALL("max_tasks"),
 };
 
 const char *wharf_limit_label(enum wharf_limit limit)

@@ -63,6 +63,8 @@ static const struct kind kinds[WHARF_N_TOTALS] = {
                                 "the memory that there is (of the control group, MemoryMax=)"),
     [WHARF_TOTAL_GPU_MEMORY] =
         KIND("max_gpu_memory", gpu_nbytes, max_gpu_memory_nbytes, 0, "what can be counted"),
+    [WHARF_TOTAL_TASKS] = KIND("max_tasks", n_tasks, max_tasks, 0,
+                               "the limit of tasks (TasksMax=, --pids-limit, ulimit -u)"),
 };
 
 static uint64_t of_use(const struct wharf_use *use, unsigned kind)
@@ -95,11 +97,15 @@ static uint64_t of_config(const struct wharf_config *config, unsigned kind)
 /* What one job takes of memory, with its entries in the rings; jobs get an eighth of all. */
 #define JOB_NBYTES 512
 
+/* Tasks that are not for files: workers, spare ones, all other threads and processes. */
+#define OTHERS_TASKS_PART 4
+
 /* The daemon's own mappings: libraries, stacks, what is allocated. */
 #define OWN_MAPPINGS_PART 8
 
 #define DEFAULT_CONNECTIONS 65536
 #define DEFAULT_GPU_NBYTES ((uint64_t)1 << 40)
+#define DEFAULT_TASKS 65536
 #define DEFAULT_RESERVATIONS 256
 #define DEFAULT_PINNED_NBYTES ((uint64_t)8 << 30)
 
@@ -138,6 +144,8 @@ static uint64_t most_of(unsigned kind, const struct wharf_machine *machine)
         return machine->n_mappings - machine->n_mappings / OWN_MAPPINGS_PART;
     case WHARF_TOTAL_MEMORY:
         return machine->memory_nbytes;
+    case WHARF_TOTAL_TASKS:
+        return machine->n_tasks - machine->n_tasks / OTHERS_TASKS_PART;
     default:
         return UINT64_MAX;
     }
@@ -151,6 +159,8 @@ static uint64_t otherwise(unsigned kind, uint64_t most)
         return most / 8;
     if (kind == WHARF_TOTAL_MEMORY)
         return most - most / OTHERS_MEMORY_PART;
+    if (kind == WHARF_TOTAL_TASKS)
+        return most < DEFAULT_TASKS ? most : DEFAULT_TASKS;
     return kind == WHARF_TOTAL_GPU_MEMORY ? DEFAULT_GPU_NBYTES : most;
 }
 

@@ -35,6 +35,7 @@ struct wharf_use {
     uint64_t memory_nbytes;
     uint64_t gpu_nbytes;    /* of clients' own GPU memory */
     uint64_t n_gpu_regions; /* pieces of that */
+    uint64_t n_tasks;       /* threads of the daemon's processes for clients' files */
 };
 
 void wharf_use_add(struct wharf_use *sum, const struct wharf_use *more);
@@ -48,6 +49,7 @@ enum wharf_total_kind {
     WHARF_TOTAL_MAPPINGS,
     WHARF_TOTAL_MEMORY,
     WHARF_TOTAL_GPU_MEMORY,
+    WHARF_TOTAL_TASKS,
     WHARF_N_TOTALS,
 };
 

@@ -149,6 +149,18 @@ def stop(process):
                'the process is not stopped')
 
 
+def with_settings(settings, test):
+    """The test with a daemon of its own, which has them; first those of section daemon."""
+    global DAEMON  # pylint: disable=global-statement
+    usual, DAEMON = DAEMON, Daemon(DAEMON.program, sections=settings)
+    os.chmod(DAEMON.folder, 0o755)
+    try:
+        test()
+    finally:
+        DAEMON.remove()
+        DAEMON = usual
+
+
 # ---- the processes' start ------------------------------------------------------------------------
 
 def test_a_users_processes_start_one_by_one_beyond_the_first_32():
@@ -168,6 +180,30 @@ def test_a_users_processes_start_one_by_one_beyond_the_first_32():
     for session in sessions:
         session.close()
     wait_until(lambda: not io_processes(), 'processes are left')
+
+
+def total_of_tasks():
+    file = new_file(b'x')
+    sessions = [client(n_entries=2, arena_nbytes=4096) for _ in range(4)]
+    for session in sessions[:3]:
+        register(session, file)
+    try:
+        register(sessions[3], file)
+        raise AssertionError('not refused')
+    except wc.Refused as error:
+        equal(error.code, errno.EDQUOT)
+        assert '[total] max_tasks, 9' in str(error), error
+    sessions[0].close()
+    wait_until(lambda: len(io_processes()) == 2, 'the first process is left')
+    register(sessions[3], file)
+    for session in sessions[1:]:
+        session.close()
+
+
+def test_threads_for_files_have_a_total():
+    """Each session with files has up to 33: one user's took all that the daemon may have, and then
+    no process of its own could start."""
+    with_settings('[cpu]\nworkers = 1\n[total]\nmax_tasks = 9\n', total_of_tasks)
 
 
 # ---- bytes and results ---------------------------------------------------------------------------
@@ -487,15 +523,8 @@ def test_killed_daemon_leaves_no_write_in_doubt_unsaid():
 
 def with_timeout(timeout, test):
     """The test with a daemon of that file_timeout."""
-    global DAEMON  # pylint: disable=global-statement
-    usual, DAEMON = DAEMON, Daemon(DAEMON.program, sections=f'file_timeout = {timeout}\n'
-                                   'socket_mode = 0666\nsocket_group =\n[quota]\nmax_connections = 20\n')
-    os.chmod(DAEMON.folder, 0o755)
-    try:
-        test()
-    finally:
-        DAEMON.remove()
-        DAEMON = usual
+    with_settings(f'file_timeout = {timeout}\nsocket_mode = 0666\nsocket_group =\n[quota]\n'
+                  'max_connections = 20\n', test)
 
 
 def stopped_process_is_late():

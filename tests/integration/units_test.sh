@@ -94,9 +94,10 @@ test_limits_of_memory_stand_above_the_totals() {
     test "${percent%\%}" -gt 75
     expect_text '' "$(setting MemoryHigh)"
     test "$(setting OOMScoreAdjust)" -lt 0
-    # As many threads as workers can be configured, and as many in their places.
+    # As many threads as workers can be configured, and as many in their places, in the quarter that
+    # is not for files.
     workers=$(sed -n 's/.*"cpu", "workers".* 0, \([0-9]*\), NULL,$/\1/p' "$TOP/daemon/base/config_table.c")
-    test "$(setting TasksMax)" -gt "$((2 * workers))"
+    test "$(($(setting TasksMax) / 4))" -gt "$((2 * workers))"
 }
 
 test_configuration_for_containers_is_good() {

@@ -17,7 +17,7 @@
 #include "tests/lib/test_random.h"
 
 static const struct wharf_machine machine = {
-    .n_files = 524288, .n_mappings = 65530, .memory_nbytes = (uint64_t)64 << 30};
+    .n_files = 524288, .n_mappings = 65530, .memory_nbytes = (uint64_t)64 << 30, .n_tasks = 49152};
 
 static struct wharf_config config;
 static char message[256];
@@ -50,15 +50,19 @@ Test(wharfd_totals, are_what_the_machine_allows)
     cr_assert_gt(totals.of[WHARF_TOTAL_MAPPINGS].total, machine.n_mappings / 2);
     cr_assert_eq(totals.of[WHARF_TOTAL_MEMORY].total, (uint64_t)48 << 30, "three quarters");
     cr_assert_leq(totals.of[WHARF_TOTAL_CONNECTIONS].total, 65536);
+    cr_assert_eq(totals.of[WHARF_TOTAL_TASKS].total, 36864, "three quarters");
     cr_assert_eq(totals.n_reservations, 256);
+    cr_assert_geq(totals.of[WHARF_TOTAL_TASKS].minimum, 33, "a session's files");
 }
 
 /* However little there is, something is left for the first who comes. */
 Test(wharfd_totals, small_machines_have_fewer_reservations)
 {
     for (uint64_t n_files = 1; n_files < 5000; n_files++) {
-        struct wharf_machine small = {
-            .n_files = n_files, .n_mappings = 4 * n_files, .memory_nbytes = n_files << 20};
+        struct wharf_machine small = {.n_files = n_files,
+                                      .n_mappings = 4 * n_files,
+                                      .memory_nbytes = n_files << 20,
+                                      .n_tasks = n_files};
         struct wharf_totals totals;
         cr_assert_eq(init(&totals, "", &small), 0);
         cr_assert_leq(totals.n_reservations, 256);
@@ -74,7 +78,8 @@ Test(wharfd_totals, a_setting_that_does_not_fit_is_named)
 {
     static const char *const settings[] = {"max_connections = 65536", "max_descriptors = 524288",
                                            "max_jobs = 1000000000",   "max_mappings = 65530",
-                                           "max_memory = 65G",        "owners = 100000"};
+                                           "max_memory = 65G",        "owners = 100000",
+                                           "max_tasks = 49152"};
     struct wharf_machine small = machine;
     struct wharf_totals totals;
 
@@ -168,6 +173,18 @@ Test(wharfd_totals, control_groups_limit_memory)
     write_file(root, "/proc/sys/vm/max_map_count", "65530\n");
     wharf_machine_read_files(root, &found);
     cr_assert_eq(found.n_mappings, 65530);
+    cr_assert_gt(found.n_tasks, 1 << 30, "unknown");
+    write_file(root, "/proc/sys/kernel/pid_max", "32768\n");
+    wharf_machine_read_files(root, &found);
+    cr_assert_eq(found.n_tasks, 16384);
+    write_file(root, "/proc/self/cgroup", "8:pids:/docker/abc\n3:memory:/docker/abc\n");
+    write_file(root, "/sys/fs/cgroup/pids/pids.max", "2048\n");
+    wharf_machine_read_files(root, &found);
+    cr_assert_eq(found.n_tasks, 2048);
+    write_file(root, "/proc/self/cgroup", "0::/system.slice/wharfd.service\n");
+    write_file(root, "/sys/fs/cgroup/system.slice/wharfd.service/pids.max", "3072\n");
+    wharf_machine_read_files(root, &found);
+    cr_assert_eq(found.n_tasks, 3072);
     remove_all(root);
 }
 
@@ -178,7 +195,8 @@ enum { N_TENANTS = 12 };
 static uint64_t number_of(const struct wharf_use *use, unsigned kind)
 {
     const uint64_t numbers[] = {use->n_connections, use->n_descriptors, use->n_jobs,
-                                use->n_mappings,    use->memory_nbytes, use->gpu_nbytes};
+                                use->n_mappings,    use->memory_nbytes, use->gpu_nbytes,
+                                use->n_tasks};
 
     return numbers[kind];
 }
@@ -192,6 +210,7 @@ static struct wharf_use random_use(struct test_random *random)
         .n_mappings = test_random_below(random, 20),
         .memory_nbytes = test_random_below(random, (uint64_t)100 << 20),
         .gpu_nbytes = test_random_one_in(random, 3) ? test_random_below(random, 1000) : 0,
+        .n_tasks = test_random_below(random, 3),
     };
 }
 
@@ -257,7 +276,7 @@ static struct wharf_totals totals_of_few(void)
     cr_assert_eq(init(&totals,
                       "[total]\nowners = 5\nmax_connections = 40\nmax_descriptors = 320\n"
                       "max_jobs = 5000\nmax_mappings = 200\nmax_memory = 1G\n"
-                      "max_gpu_memory = 8000\n",
+                      "max_gpu_memory = 8000\nmax_tasks = 40\n",
                       &machine),
                  0);
     return totals;
