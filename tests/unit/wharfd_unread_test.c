@@ -30,8 +30,6 @@
 #define MiB ((uint64_t)1 << 20)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 #define SHORT "[daemon]\nunread_timeout = 200ms\n"
-/* A hundred times that: a client that is not forgotten by then is kept for ever. */
-#define WAIT(condition) TEST_WAIT_AT_MOST(20 * (uint64_t)WHARF_NS_PER_S, condition)
 
 static struct test_wharfd wharfd;
 static int n_fds_at_first; /* with one client */
@@ -51,11 +49,11 @@ static void expect_forgotten(void)
     char tenant[32];
 
     snprintf(tenant, sizeof(tenant), "uid:%u", (unsigned)geteuid());
-    cr_assert(WAIT(test_client_metric(client, "wharf_connections", "", tenant) == 1),
+    cr_assert(TEST_WAIT(test_client_metric(client, "wharf_connections", "", tenant) == 1),
               "connections of clients that are gone are kept");
-    cr_assert(WAIT(test_client_metric(client, "wharf_memory_bytes", "", tenant) == 0),
+    cr_assert(TEST_WAIT(test_client_metric(client, "wharf_memory_bytes", "", tenant) == 0),
               "memory of clients that are gone is charged");
-    cr_assert(WAIT(test_wharfd_n_fds(&wharfd) <= n_fds_at_first), "descriptors: %d, %d before",
+    cr_assert(TEST_WAIT(test_wharfd_n_fds(&wharfd) <= n_fds_at_first), "descriptors: %d, %d before",
               test_wharfd_n_fds(&wharfd), n_fds_at_first);
     test_client_free(client);
     test_wharfd_finish(&wharfd);
@@ -167,7 +165,7 @@ static void die_before_hello(const char *io)
     int lock = open(path, O_RDWR | O_CLOEXEC);
     cr_assert_eq(flock(lock, LOCK_EX), 0);
     test_wharfd_restart(&wharfd);
-    cr_assert(WAIT(test_wharfd_n_fds(&wharfd) <= n_fds_at_first), "descriptors are kept");
+    cr_assert(TEST_WAIT(test_wharfd_n_fds(&wharfd) <= n_fds_at_first), "descriptors are kept");
     struct test_client *witness = test_client_connected(wharfd.socket);
     for (unsigned i = 0; i < 8; i++) {
         struct test_client *client = test_client_connected(wharfd.socket);
@@ -177,7 +175,7 @@ static void die_before_hello(const char *io)
     /* Who lives is told to come again; the others were there as long. */
     cr_assert_eq(test_client_hello(witness), -ESHUTDOWN, "a daemon that may not answer keeps it");
     test_client_free(witness);
-    cr_assert(WAIT(test_wharfd_n_fds(&wharfd) <= n_fds_at_first), "descriptors are kept");
+    cr_assert(TEST_WAIT(test_wharfd_n_fds(&wharfd) <= n_fds_at_first), "descriptors are kept");
     close(lock);
     expect_forgotten();
 }
@@ -212,7 +210,7 @@ Test(wharfd_unread, client_whose_gpu_memory_is_not_imported_is_forgotten)
     test_client_free(client);
     close(fd);
     client = test_client_greeted(wharfd.socket);
-    cr_assert(WAIT(test_client_metric(client, "wharf_connections", "", NULL) == 1),
+    cr_assert(TEST_WAIT(test_client_metric(client, "wharf_connections", "", NULL) == 1),
               "a client whose import is not answered is kept");
     test_client_free(client);
     /* What the worker has is charged until it lets go of it. */
@@ -343,9 +341,9 @@ static void stop_client(const char *io)
     cr_assert_gt(pid, 0);
     cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
     cr_assert(WIFSTOPPED(status), "%x", (unsigned)status);
-    cr_assert(
-        WAIT(test_wharfd_says_now(&wharfd, "has read no reply for longer than unread_timeout")),
-        "a client that reads no reply is kept");
+    cr_assert(TEST_WAIT(test_wharfd_says_now(&wharfd,
+                                             "has read no reply for longer than unread_timeout")),
+              "a client that reads no reply is kept");
     kill(pid, SIGCONT);
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", (unsigned)status);
