@@ -40,9 +40,10 @@
 /* The approximate processor time of a check, which the tenant is charged. */
 #define LOOK_COST_NS (10 * (uint64_t)WHARF_NS_PER_US)
 
-/* What a start of a process costs its tenant, so that these take a sixteenth of a processor at
- * most: running the program, whose libraries have to be linked, takes about 2.5 ms.  And how many a
- * tenant may have at once after a pause, as when all workers of a program begin. */
+/* What a start of a process costs its tenant, divided by the number of workers, so that these take
+ * a sixteenth of the processors at most: running the program, whose libraries have to be linked,
+ * takes about 2.5 ms.  And how many a tenant may have at once after a pause, as when all workers of
+ * a program begin. */
 #define START_NS (40 * (uint64_t)WHARF_NS_PER_MS)
 #define MOST_STARTS 32
 
@@ -137,20 +138,21 @@ static bool is_charged(const struct wharf_connection *connection, const Wharf__R
 static bool awaits_start(struct wharf_connection *connection, const Wharf__Request *request)
 {
     struct wharf_tenant *tenant = connection->tenant;
-    uint64_t now_ns = wharf_now_ns();
+    uint32_t n_workers = connection->server->core.workers.n_workers;
+    uint64_t now_ns = wharf_now_ns(), start_ns = START_NS / (n_workers ? n_workers : 1);
 
     if (!wharf_files_need_process(connection, request))
         return false;
     if (tenant->starts_paid_ns < now_ns)
         tenant->starts_paid_ns = now_ns;
-    uint64_t next_ns = tenant->starts_paid_ns + START_NS;
-    if (next_ns <= now_ns + MOST_STARTS * START_NS) {
+    uint64_t next_ns = tenant->starts_paid_ns + start_ns;
+    if (next_ns <= now_ns + MOST_STARTS * start_ns) {
         tenant->starts_paid_ns = next_ns;
         return false;
     }
     wharf_connection_hold(connection, WHARF_HOLD_ROOM);
     wharf_timer_set(connection->server->loop, &connection->room_timer,
-                    next_ns - MOST_STARTS * START_NS, look_again);
+                    next_ns - MOST_STARTS * start_ns, look_again);
     return true;
 }
 

@@ -163,9 +163,7 @@ def with_settings(settings, test):
 
 # ---- the processes' start ------------------------------------------------------------------------
 
-def test_a_users_processes_start_one_by_one_beyond_the_first_32():
-    """Storms of sessions with a file kept a processor busy with starting wharfd-io, and others
-    waited for milliseconds."""
+def starts_of_processes():
     file, begun, sessions = new_file(b'x'), time.monotonic(), []
     for i in range(48):
         sessions.append(client(n_entries=2, arena_nbytes=4096))
@@ -180,6 +178,12 @@ def test_a_users_processes_start_one_by_one_beyond_the_first_32():
     for session in sessions:
         session.close()
     wait_until(lambda: not io_processes(), 'processes are left')
+
+
+def test_a_users_processes_start_one_by_one_beyond_the_first_32():
+    """Storms of sessions with a file kept a processor busy with starting wharfd-io, and others
+    waited for milliseconds.  With one worker, each has to wait for 40 ms."""
+    with_settings('[cpu]\nworkers = 1\n', starts_of_processes)
 
 
 def total_of_tasks():
