@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import warnings
 import zlib
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
@@ -119,7 +120,8 @@ def test_zarr_reads_hand_all_chunks_over_at_once():
         assert b'wharf' not in metadata
         array = zarr.open_array(store)
         counted = Counted()
-        module._wharf = type('Module', (), {'decompress_batch': counted, 'DataError': wharf.DataError})
+        module._wharf = type('Module', (), {'decompress_batch': counted, 'DataError': wharf.DataError,
+                                            'UnsupportedError': wharf.UnsupportedError})
         try:
             assert (array[:] == data).all(), name
             assert counted.sizes == {'none': [], 'both': [80, 80]}.get(name, [80]), (name, counted.sizes)
@@ -140,6 +142,98 @@ def test_zarr_shards_filters_and_version_2_are_read():
                 'zarr_format': 2, 'compressors': numcodecs.get_codec({'id': 'blosc'})}):
         array = zarr.create_array({}, data=data, chunks=(50, 50), **options)
         assert (array[:] == data).all() and (array[77, 5:300] == data[77, 5:300]).all(), options
+
+
+def selections(shape):
+    """Of two axes: whole, parts, steps, single items, and lists of items."""
+    rows, columns = shape
+    yield from ((slice(None), slice(None)), (slice(50, 100), slice(None)), (slice(3, rows - 9), slice(60, 61)), (7, slice(9, 333)),
+                (slice(None), 80), (77, 5), (slice(0, 0), slice(None)), (slice(5, 200, 7), slice(None, None, 3)))
+    yield numpy.array([3, 5, 200, 50]), slice(10, 90)
+    yield numpy.array([9, 9, 1]), numpy.array([columns - 1, 0, 60])
+
+
+def same(one, other, what):
+    assert type(one) is type(other) and one.shape == other.shape and one.dtype == other.dtype, what
+    assert one.tobytes() == other.tobytes(), what
+
+
+def test_zarr_reads_parts_as_zarr_does():
+    import zarr  # pylint: disable=import-outside-toplevel
+    import wharf.zarr as module  # pylint: disable=import-outside-toplevel
+    whole = numbers(230 * 410).reshape(230, 410)
+    zarrs = 'zarr.core.codec_pipeline.BatchedCodecPipeline'
+    kinds = ('<i4', '>i4', 'i1', '?', '<f8', '>u2', '<c8', '<U3', 'S5', '<M8[s]', [('a', '<i2'), ('b', '>f4')])
+    options = [{'compressors': zarr.codecs.ZstdCodec(), 'serializer': zarr.codecs.BytesCodec(endian='big')},
+               {'compressors': zarr.codecs.BloscCodec(cname='zlib')}]
+    options += [{'zarr_format': 2, 'order': order, 'compressors': one} for order in 'CF'
+                for one in (numcodecs.LZ4(), numcodecs.Zlib(1), numcodecs.get_codec({'id': 'zstd'}))]
+    n_read = 0
+    for kind, option in ((kind, option) for kind in kinds for option in options):
+        data = numpy.zeros(whole.shape, kind)
+        for name in data.dtype.names or (Ellipsis,):
+            data[name] = whole & 1 if kind == '?' else whole
+        if 'serializer' in option and data.dtype.kind not in 'iufcM':
+            continue
+        # A row of chunks lies in the array as it is stored, or not; the last of each axis are cut.
+        for chunks in (50, 410), (50, 60):
+            store, counted = zarr.storage.MemoryStore(), Counted()
+            with warnings.catch_warnings(action='ignore'), zarr.config.set({'codec_pipeline.path': zarrs}):
+                zarr.create_array(store, data=data, chunks=chunks, **option)
+                own = zarr.open_array(store)
+            array = zarr.open_array(store)
+            module._wharf = type('Module', (), {'decompress_batch': counted, 'DataError': wharf.DataError,
+                                                'UnsupportedError': wharf.UnsupportedError})
+            try:
+                for one in selections(data.shape):
+                    same(array.oindex[one], own.oindex[one], (kind, option, chunks, one))
+                points = [3, 200, 3], [409, 5, 0]
+                same(array.vindex[points], own.vindex[points], (kind, option, chunks))
+            finally:
+                module._wharf = wharf._wharf
+            n_read += sum(counted.sizes)
+            out = numpy.zeros(data.shape, own[:].dtype)
+            array.get_basic_selection(..., out=zarr.core.buffer.default_buffer_prototype().nd_buffer.from_numpy_array(out))
+            same(out, own[:], (kind, option, chunks))
+    assert n_read > 5000
+
+
+def test_zarr_reads_what_wharf_does_not_support():
+    """Every second chunk, as far as wharf tells."""
+    import zarr  # pylint: disable=import-outside-toplevel
+    import wharf.zarr as module  # pylint: disable=import-outside-toplevel
+
+    def half(chunks, *args, **kwargs):
+        answers = wharf._wharf.decompress_batch(chunks, *args, **kwargs)
+        return [wharf.UnsupportedError() if i % 2 else answer for i, answer in enumerate(answers)]
+
+    data = numbers(400 * 500).reshape(400, 500)
+    for chunks in (50, 500), (50, 50):
+        for options in ({'compressors': zarr.codecs.BloscCodec()}, {'zarr_format': 2, 'compressors': numcodecs.LZ4()},
+                        {'compressors': (zarr.codecs.GzipCodec(), zarr.codecs.ZstdCodec())}):
+            store = zarr.storage.MemoryStore()
+            zarr.create_array(store, data=data, chunks=chunks, **options)
+            module._wharf = type('Module', (), {'decompress_batch': staticmethod(half), 'DataError': wharf.DataError,
+                                                'UnsupportedError': wharf.UnsupportedError})
+            try:
+                assert (zarr.open_array(store)[:] == data).all(), (chunks, options)
+            finally:
+                module._wharf = wharf._wharf
+
+
+def test_zarr_chunks_of_another_size_raise():
+    import zarr  # pylint: disable=import-outside-toplevel
+    for options in ({'compressors': zarr.codecs.GzipCodec()}, {'compressors': zarr.codecs.BloscCodec()},
+                    {'zarr_format': 2, 'compressors': numcodecs.LZ4()}):
+        for chunks in (10, 100), (10, 50):
+            store, other = zarr.storage.MemoryStore(), zarr.storage.MemoryStore()
+            array = zarr.create_array(store, data=numbers(10000).reshape(100, 100), chunks=chunks, **options)
+            zarr.create_array(other, data=numbers(990).reshape(10, 99), chunks=(10, 99), **options)
+            key = '2.0' if options.get('zarr_format') == 2 else 'c/2/0'
+            store._store_dict[key] = other._store_dict[key.replace('2', '0')]
+            raises(ValueError, lambda: array[:])  # pylint: disable=cell-var-from-loop
+            store._store_dict[key] = type(store._store_dict[key]).from_bytes(b'')
+            raises((ValueError, RuntimeError), lambda: array[:])  # pylint: disable=cell-var-from-loop
 
 
 def test_zarr_bad_chunks_raise():
