@@ -87,6 +87,18 @@ WHARF_PRELOAD_EXPORT size_t ZSTD_decompress(void *out, size_t out_avail, const v
     return count(&whole, result);
 }
 
+/* A call of libzstd's ends the stream that its context was in; so must ours. */
+static void end_stream(struct ZSTD_DCtx_s *d, const void *caller)
+{
+    enum { RESET_SESSION = 1 };
+    size_t (*reset)(struct ZSTD_DCtx_s * d, int what);
+    void *found = d ? wharf_preload_search("ZSTD_DCtx_reset", caller) : NULL;
+
+    memcpy(&reset, &found, sizeof(found));
+    if (reset)
+        reset(d, RESET_SESSION);
+}
+
 WHARF_PRELOAD_EXPORT size_t ZSTD_decompressDCtx(struct ZSTD_DCtx_s *d, void *out, size_t out_avail,
                                                 const void *in, size_t in_nbytes)
 {
@@ -95,8 +107,10 @@ WHARF_PRELOAD_EXPORT size_t ZSTD_decompressDCtx(struct ZSTD_DCtx_s *d, void *out
     struct wharf_outcome outcome;
     context_call *genuine;
 
-    if (wharf_preload_decode_whole(&whole, look(&whole, true), &outcome))
+    if (wharf_preload_decode_whole(&whole, look(&whole, true), &outcome)) {
+        end_stream(d, __builtin_return_address(0));
         return outcome.out_nbytes;
+    }
     void *found = wharf_preload_search("ZSTD_decompressDCtx", __builtin_return_address(0));
     memcpy(&genuine, &found, sizeof(found));
     if (!genuine)

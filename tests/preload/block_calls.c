@@ -39,7 +39,7 @@ static struct functions sides[2]; /* the genuine ones and ours */
 static ZSTD_DCtx *contexts[2];
 static ZSTD_CCtx *packer;
 static uint8_t raw[MAX_RAW], packed[MAX_PACKED + 16], out[2][ROOM];
-static uint64_t n_good[3], n_all[3];
+static uint64_t n_good[3], n_all[3], n_ready;
 
 static void load(struct functions *functions, void *library, void *lz4)
 {
@@ -164,8 +164,60 @@ static void make_odd(void)
     }
 }
 
+/* Of a stream: what it gives, or the error. */
+static size_t stream(ZSTD_DCtx *context, uint8_t *to, const uint8_t *in, size_t nbytes)
+{
+    ZSTD_inBuffer input = {in, nbytes, 0};
+    ZSTD_outBuffer output = {to, MAX_RAW, 0};
+
+    for (int n_idle = 0; input.pos < nbytes && n_idle < 2;) {
+        const size_t before = input.pos + output.pos;
+        const size_t result = ZSTD_decompressStream(context, &output, &input);
+        if (ZSTD_isError(result))
+            return result;
+        n_idle = input.pos + output.pos == before ? n_idle + 1 : 0;
+    }
+    return output.pos;
+}
+
+/* A part of a frame, which is not gone on with; then one call; then a frame from its beginning.
+ * Whether the call makes the context ready for that depends on the part: where libzstd's does, ours
+ * must. */
+static bool run_after_part(uint64_t seed)
+{
+    static uint8_t other[MAX_PACKED];
+    const size_t raw_nbytes = make_raw(raw), other_raw_nbytes = draw((uint32_t)raw_nbytes + 1);
+    const size_t nbytes = pack_frame(packed, MAX_PACKED, raw, raw_nbytes, false);
+    const size_t other_nbytes = pack_frame(other, MAX_PACKED, raw, other_raw_nbytes, false);
+    const size_t part_nbytes = draw((uint32_t)other_nbytes + 1);
+    size_t results[2];
+    bool is_ready[2];
+
+    for (int l = 0; l < 2; l++) {
+        ZSTD_DCtx_reset(contexts[l], ZSTD_reset_session_and_parameters);
+        stream(contexts[l], out[l], other, part_nbytes);
+        memset(out[l], 0, MAX_RAW);
+        results[l] = sides[l].ZSTD_decompressDCtx(contexts[l], out[l], raw_nbytes, packed, nbytes);
+    }
+    if (!check("ZSTD_decompressDCtx after a part", seed, raw_nbytes, (int64_t)results[0],
+               (int64_t)results[1]))
+        return false;
+    for (int l = 0; l < 2; l++) {
+        results[l] = stream(contexts[l], out[l], other, other_nbytes);
+        is_ready[l] = results[l] == other_raw_nbytes && !memcmp(out[l], raw, other_raw_nbytes);
+        memset(out[l], 0, MAX_RAW);
+    }
+    n_ready += is_ready[0];
+    if (is_ready[0] && !is_ready[1])
+        printf("Bail out! seed %" PRIu64 ": a stream after ZSTD_decompressDCtx\n", seed);
+    return is_ready[1] || !is_ready[0];
+}
+
 static bool run_zstd(uint64_t seed, bool is_odd)
 {
+    if (draw(8) == 0 && !run_after_part(seed))
+        return false;
+
     const size_t raw_nbytes = make_raw(raw);
     const size_t nbytes = damage(packed, pack_frames(raw_nbytes, is_odd));
     const size_t avail = draw_avail(raw_nbytes);
@@ -213,6 +265,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < 3; i++)
         printf("# %" PRIu64 " of %" PRIu64 " were good\n", n_good[i], n_all[i]);
+    printf("# %" PRIu64 " streams after a part of another one\n", n_ready);
     printf("ok 1 - block_calls\n");
     ZSTD_freeCCtx(packer);
     for (int l = 0; l < 2; l++)
