@@ -152,35 +152,29 @@ int launch(const kernel &k, unsigned n_blocks, const wharf_inflate_job &job, CUs
     return 0;
 }
 
-template <typename Sum>
-int launch_all(const wharf_inflate_job &job, CUstream_st *stream)
+/* Few parts are spread over all multiprocessors. */
+unsigned decoding_blocks(const wharf_inflate_job &job)
 {
-    /* Few parts are spread over all multiprocessors. */
     unsigned n_held = job.n_warps / WARPS;
-    unsigned n_decoding = job.n_rings < n_held ? job.n_rings : n_held;
-    bool is_few = job.n_blocks > 0;
-    struct {
-        const kernel &k;
-        unsigned n_blocks;
-    } const steps[] = {
-        {FIND, (job.n_parts + FIND_WARPS - 1) / FIND_WARPS},
-        {MEASURE, n_decoding},
-        {CHAIN, 1},
-        {COMPOSE, job.n_groups},
-        {JOIN, 1},
-        {SETTLE, n_decoding},
-        {is_few ? DELIVER_FEW<Sum> : DELIVER<Sum>, is_few ? job.n_blocks : n_decoding},
-        {REST<Sum>, 1},
-    };
-    WHARF_CUDA_TRY(cudaMemsetAsync(job.control, 0, sizeof(*job.control), stream));
-    for (const auto &step : steps) {
-        bool is_rest = step.k.function == REST<Sum>.function;
-        if (job.n_parts == 1 && !is_rest)
-            continue;
-        if (int rc = launch(step.k, step.n_blocks, job, stream))
-            return rc;
-    }
-    return 0;
+    return job.n_rings < n_held ? job.n_rings : n_held;
+}
+
+template <typename Sum>
+int launch_deliver(const wharf_inflate_job &job, CUstream_st *stream)
+{
+    if (job.n_parts == 1)
+        return 0;
+    if (job.first_link > 0)
+        WHARF_CUDA_TRY(cudaMemsetAsync(&job.control->n_delivered, 0,
+                                       sizeof(job.control->n_delivered), stream));
+    return job.n_blocks > 0 ? launch(DELIVER_FEW<Sum>, job.n_blocks, job, stream)
+                            : launch(DELIVER<Sum>, decoding_blocks(job), job, stream);
+}
+
+template <typename Sum>
+int launch_rest(const wharf_inflate_job &job, CUstream_st *stream)
+{
+    return launch(REST<Sum>, 1, job, stream);
 }
 
 } // namespace
@@ -203,14 +197,86 @@ int wharf_cuda_load_inflate(struct wharf_inflate_shape *ret_shape)
     return 0;
 }
 
-int wharf_cuda_start_inflate(const struct wharf_inflate_job *job, struct CUstream_st *stream)
+int wharf_cuda_start_inflate_find(const struct wharf_inflate_job *job, struct CUstream_st *stream)
+{
+    wharf_inflate_control *control = job->control;
+    uint32_t n = job->end_part - job->first_part;
+    if (job->first_part == 0)
+        WHARF_CUDA_TRY(cudaMemsetAsync(control, 0, sizeof(*control), stream));
+    else
+        WHARF_CUDA_TRY(
+            cudaMemsetAsync(&control->n_searched, 0, sizeof(control->n_searched), stream));
+    if (job->n_parts == 1 || n == 0)
+        return 0;
+    return launch(FIND, (n + FIND_WARPS - 1) / FIND_WARPS, *job, stream);
+}
+
+int wharf_cuda_start_inflate_measure(const struct wharf_inflate_job *job,
+                                     struct CUstream_st *stream)
+{
+    wharf_inflate_control *control = job->control;
+    if (job->n_parts == 1 || job->first_part == job->end_part)
+        return 0;
+    if (job->first_part > 0)
+        WHARF_CUDA_TRY(
+            cudaMemsetAsync(&control->n_measured, 0, sizeof(control->n_measured), stream));
+    return launch(MEASURE, decoding_blocks(*job), *job, stream);
+}
+
+int wharf_cuda_start_inflate_chain(const struct wharf_inflate_job *job, struct CUstream_st *stream)
+{
+    struct {
+        const kernel &k;
+        unsigned n_blocks;
+    } const steps[] = {
+        {CHAIN, 1},
+        {COMPOSE, job->n_groups},
+        {JOIN, 1},
+        {SETTLE, decoding_blocks(*job)},
+    };
+    if (job->n_parts == 1)
+        return 0;
+    for (const auto &step : steps)
+        if (int rc = launch(step.k, step.n_blocks, *job, stream))
+            return rc;
+    return 0;
+}
+
+int wharf_cuda_start_inflate_deliver(const struct wharf_inflate_job *job,
+                                     struct CUstream_st *stream)
 {
     switch (job->codec) {
     case WHARF_CODEC_GZIP:
-        return launch_all<crc32_sum>(*job, stream);
+        return launch_deliver<crc32_sum>(*job, stream);
     case WHARF_CODEC_ZLIB:
-        return launch_all<adler32_sum>(*job, stream);
+        return launch_deliver<adler32_sum>(*job, stream);
     default:
-        return launch_all<flate::no_sum>(*job, stream);
+        return launch_deliver<flate::no_sum>(*job, stream);
     }
+}
+
+int wharf_cuda_start_inflate_rest(const struct wharf_inflate_job *job, struct CUstream_st *stream)
+{
+    switch (job->codec) {
+    case WHARF_CODEC_GZIP:
+        return launch_rest<crc32_sum>(*job, stream);
+    case WHARF_CODEC_ZLIB:
+        return launch_rest<adler32_sum>(*job, stream);
+    default:
+        return launch_rest<flate::no_sum>(*job, stream);
+    }
+}
+
+int wharf_cuda_start_inflate(const struct wharf_inflate_job *job, struct CUstream_st *stream)
+{
+    int rc = wharf_cuda_start_inflate_find(job, stream);
+    if (rc == 0)
+        rc = wharf_cuda_start_inflate_measure(job, stream);
+    if (rc == 0)
+        rc = wharf_cuda_start_inflate_chain(job, stream);
+    if (rc == 0)
+        rc = wharf_cuda_start_inflate_deliver(job, stream);
+    if (rc == 0)
+        rc = wharf_cuda_start_inflate_rest(job, stream);
+    return rc;
 }

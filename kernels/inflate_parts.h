@@ -43,6 +43,8 @@ extern "C" {
 /* Units of 16 bits: the window, and the ring in which a part is measured. */
 #define WHARF_INFLATE_WINDOW_NUNITS ((uint32_t)1 << 15)
 #define WHARF_INFLATE_RING_NUNITS ((uint32_t)1 << 16)
+/* The search of a part may look so far behind it. */
+#define WHARF_INFLATE_LOOK_NBYTES ((uint32_t)65 << 10)
 #define WHARF_INFLATE_NOWHERE UINT64_MAX
 #define WHARF_INFLATE_OPEN UINT32_MAX
 #define WHARF_INFLATE_NO_END UINT32_MAX
@@ -101,9 +103,15 @@ struct wharf_inflate_job {
     uint64_t most_nbytes;
     uint32_t slice_nbytes;
     uint32_t n_rings;
-    uint32_t n_groups; /* of links, whose windows a block each follows */
-    uint32_t n_warps;  /* that the GPU holds at once */
-    uint32_t n_blocks; /* by which links are delivered, one each; 0: by warps */
+    uint32_t n_groups;             /* of links, whose windows a block each follows */
+    uint32_t n_warps;              /* that the GPU holds at once */
+    uint32_t n_blocks;             /* by which links are delivered, one each; 0: by warps */
+    uint32_t first_part, end_part; /* that one start of find, or of measure, has */
+    uint32_t n_found; /* parts that measure may look at: the search has begun with them */
+    uint32_t first_link, end_link; /* that one start of deliver has, as far as there are so many */
+    /* The decode ends as CANCELLED some time after this word got the value; NULL: never. */
+    const uint64_t *stop;
+    uint64_t stop_value;
     /* Scratch. */
     struct wharf_inflate_control *control;
     struct wharf_inflate_part *parts; /* n_parts */
@@ -132,6 +140,11 @@ struct wharf_inflate_shape {
  */
 size_t wharf_inflate_plan(struct wharf_inflate_job *job, const struct wharf_inflate_shape *shape);
 
+/* Of the first in_nbytes of a job's source: how many parts can be searched that have no more; and
+ * of n_found parts that have been searched, how many can be measured as if all had been. */
+uint32_t wharf_inflate_parts_within(const struct wharf_inflate_job *job, uint64_t in_nbytes);
+uint32_t wharf_inflate_parts_behind(const struct wharf_inflate_job *job, uint32_t n_found);
+
 /* Shares out the scratch of a job with a plan. */
 void wharf_inflate_lend(struct wharf_inflate_job *job, void *scratch);
 
@@ -142,6 +155,20 @@ int wharf_cuda_load_inflate(struct wharf_inflate_shape *ret_shape);
 
 /* Starts a planned job.  0 or -errno. */
 int wharf_cuda_start_inflate(const struct wharf_inflate_job *job, struct CUstream_st *stream);
+
+/*
+ * The same in steps, for who brings the source in slices, or takes the output in pieces: find, and
+ * measure, parts from job->first_part to job->end_part; all from chain to windows; deliver links
+ * from job->first_link to job->end_link; and the rest.  If the plan has one part it is the rest,
+ * and the others do nothing.
+ */
+int wharf_cuda_start_inflate_find(const struct wharf_inflate_job *job, struct CUstream_st *stream);
+int wharf_cuda_start_inflate_measure(const struct wharf_inflate_job *job,
+                                     struct CUstream_st *stream);
+int wharf_cuda_start_inflate_chain(const struct wharf_inflate_job *job, struct CUstream_st *stream);
+int wharf_cuda_start_inflate_deliver(const struct wharf_inflate_job *job,
+                                     struct CUstream_st *stream);
+int wharf_cuda_start_inflate_rest(const struct wharf_inflate_job *job, struct CUstream_st *stream);
 
 #ifdef __cplusplus
 }

@@ -63,8 +63,31 @@ size_t wharf_inflate_plan(struct wharf_inflate_job *job, const struct wharf_infl
     job->n_warps = shape->n_warps;
     job->n_blocks =
         n <= (uint64_t)PARTS_A_BLOCK * shape->n_blocks ? (uint32_t)min_64(n, shape->n_blocks) : 0;
+    job->first_part = 0;
+    job->end_part = job->n_found = job->n_parts;
+    job->first_link = 0;
+    job->end_link = UINT32_MAX;
     job->n_rings = n > 1 ? (uint32_t)min_64(n, shape->n_warps) : 0;
     return place(job, &places);
+}
+
+uint32_t wharf_inflate_parts_within(const struct wharf_inflate_job *job, uint64_t in_nbytes)
+{
+    if (in_nbytes >= job->in_nbytes)
+        return job->n_parts;
+    return in_nbytes < WHARF_INFLATE_LOOK_NBYTES
+               ? 0
+               : (uint32_t)((in_nbytes - WHARF_INFLATE_LOOK_NBYTES) / job->part_nbytes);
+}
+
+uint32_t wharf_inflate_parts_behind(const struct wharf_inflate_job *job, uint32_t n_found)
+{
+    /* A part begins within its bytes, and is measured over so many. */
+    uint64_t reach = job->most_nbytes / job->part_nbytes + 2;
+
+    if (n_found == job->n_parts)
+        return n_found;
+    return n_found < reach ? 0 : n_found - (uint32_t)reach;
 }
 
 void wharf_inflate_lend(struct wharf_inflate_job *job, void *scratch)

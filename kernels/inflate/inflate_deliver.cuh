@@ -121,7 +121,7 @@ WHARF_DEVICE void deliver_link(Shared &s, const wharf_inflate_job &job, uint32_t
     uint32_t n_out = uniform(load(&link->n_out));
     uint32_t n_window = uniform(window_nbytes(out_begin - load(&link->member_begin)));
     deliverer<Sum, State> d = {job, link, load(&link->end), {}, {0}, {}, true};
-    begin_state(d.st, s);
+    begin_state(job, d.st, s);
     d.st.out.init(uniform_global(job.out + (out_begin - n_window)), n_window + n_out);
     d.st.out.position = n_window;
     d.sum.init(d.st.out);
@@ -146,9 +146,10 @@ template <typename Sum, typename State, typename Shared>
 WHARF_DEVICE void deliver_links_with(Shared &s, const wharf_inflate_job &job)
 {
     uint32_t n_links = uniform(load(&job.control->n_links));
+    uint32_t end = n_links < job.end_link ? n_links : job.end_link;
     for (;;) {
-        uint32_t k = take_number(&job.control->n_delivered);
-        if (k >= n_links)
+        uint32_t k = job.first_link + take_number(&job.control->n_delivered);
+        if (k >= end)
             return;
         deliver_link<Sum, State>(s, job, k, n_links);
     }

@@ -390,6 +390,7 @@ WHARF_DEVICE uint32_t most_tries(uint32_t n_bits)
 WHARF_DEVICE void find_part(find_shared &s, unsigned warp, const wharf_inflate_job &job, uint32_t i)
 {
     uint64_t begin = i * job.part_nbytes - BEFORE_NBYTES;
+    static_assert(FOLLOW_NBYTES <= WHARF_INFLATE_LOOK_NBYTES);
     uint64_t left = job.in_nbytes - begin, most = BEFORE_NBYTES + job.part_nbytes;
     input_source source;
     source.init(job.in + begin,
@@ -422,8 +423,8 @@ WHARF_DEVICE void find_parts(find_shared &s, unsigned warp, const wharf_inflate_
 {
     make_spaces(s, warp);
     for (;;) {
-        uint32_t i = take_number(&job.control->n_searched);
-        if (i >= job.n_parts)
+        uint32_t i = job.first_part + take_number(&job.control->n_searched);
+        if (i >= job.end_part)
             return;
         if (i > 0 && i * job.part_nbytes < job.in_nbytes) {
             find_part(s, warp, job, i);

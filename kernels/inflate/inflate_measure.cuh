@@ -25,9 +25,9 @@ static_assert(sizeof(measure_shared) <= 7040);
 /* collective.  The first part from number i on that has a start, or n_parts. */
 WHARF_DEVICE uint32_t next_start(const wharf_inflate_job &job, uint32_t i)
 {
-    for (; i < job.n_parts; i += 32) {
+    for (; i < job.n_found; i += 32) {
         uint32_t mine = i + lane_id();
-        bool has = mine < job.n_parts && load(&job.parts[mine].start) != WHARF_INFLATE_NOWHERE;
+        bool has = mine < job.n_found && load(&job.parts[mine].start) != WHARF_INFLATE_NOWHERE;
         uint32_t all = ballot(has);
         if (all)
             return i + first_lane(all);
@@ -95,7 +95,7 @@ struct measurer {
         uint32_t range = flate::wide_tuning::FIRST_RANGE_NBITS;
         while (ended == flate::status::more) {
             if (!steps.take(flate::REGION_STEPS + flate::GROUP_STEPS) ||
-                is_too_much(bit_of(job, st)))
+                is_too_much(bit_of(job, st)) || st.is_stopped())
                 return WHARF_REASON_STEP_BUDGET;
             ended = st.at < st.end() ? flate::decode_region(st, range, steps) : flate::status::stop;
         }
@@ -126,7 +126,7 @@ WHARF_DEVICE void measure_part(measure_shared &s, const wharf_inflate_job &job, 
                   start + 8 * job.most_nbytes,
                   WHARF_INFLATE_NO_END,
                   flate::WINDOW_NUNITS};
-    begin_state(m.st, s);
+    begin_state(job, m.st, s);
     flate::begin_wide(m.st.out, ring);
     m.look_for(i + 1);
     if (any_lane(m.is_hopeless())) {
@@ -158,8 +158,8 @@ WHARF_DEVICE void measure_parts(measure_shared &s, const wharf_inflate_job &job,
         return;
     uint16_t *ring = job.rings + (size_t)warp * flate::RING_NUNITS;
     for (;;) {
-        uint32_t i = take_number(&job.control->n_measured);
-        if (i >= job.n_parts)
+        uint32_t i = job.first_part + take_number(&job.control->n_measured);
+        if (i >= job.end_part)
             return;
         if (uniform(load(&job.parts[i].start) != WHARF_INFLATE_NOWHERE))
             measure_part(s, job, i, ring);

@@ -133,6 +133,8 @@ struct rest_decoder {
                 move_on();
             if (!steps.take(flate::REGION_STEPS + flate::GROUP_STEPS))
                 return WHARF_REASON_STEP_BUDGET;
+            if (st.is_stopped())
+                return flate::STOPPED;
             flate::status ended = flate::status::stop;
             if (st.at < st.end())
                 ended = flate::decode_region(one, range, steps);
@@ -169,7 +171,7 @@ WHARF_DEVICE void decode_rest(deflate_block_shared &s, const wharf_inflate_job &
     uint64_t n_before = everything ? 0 : out_begin - load(&control->rest_member);
     uint32_t value = sum_rules<Sum>::value_of(control->rest_sums, n_before);
     rest_decoder<Sum> d = {job, {}, {0}, {}, value, n_before};
-    begin_state(d.st, s);
+    begin_state(job, d.st, s);
     d.aim_output(out_begin, n_before < WHARF_DEFLATE_WINDOW_NBYTES
                                 ? (uint32_t)n_before
                                 : (uint32_t)WHARF_DEFLATE_WINDOW_NBYTES);

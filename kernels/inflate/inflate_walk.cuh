@@ -77,19 +77,23 @@ WHARF_DEVICE void forget_output(St &st)
 
 /* collective.  A state that has looked at nothing yet. */
 template <typename P>
-WHARF_DEVICE void begin_state(flate::state<P> &st, flate::shared<P> &s)
+WHARF_DEVICE void begin_state(const wharf_inflate_job &job, flate::state<P> &st,
+                              flate::shared<P> &s)
 {
+    chunk_job chunk = {};
+    chunk.stop = {job.stop, job.stop_value};
     st.ref.init(s);
     if (lane_id() == 0)
-        begin_shared(s, chunk_job{});
+        begin_shared(s, chunk);
     syncwarp();
 }
 
 /* collective, for the first warp of a block. */
 template <typename P>
-WHARF_DEVICE void begin_state(flate::block_state<P> &st, flate::block_shared<P> &s)
+WHARF_DEVICE void begin_state(const wharf_inflate_job &job, flate::block_state<P> &st,
+                              flate::block_shared<P> &s)
 {
-    begin_state(static_cast<flate::state<typename P::one> &>(st), s.one);
+    begin_state(job, static_cast<flate::state<typename P::one> &>(st), s.one);
     st.all.init(s);
 }
 
@@ -165,6 +169,8 @@ WHARF_DEVICE walk_result walk_blocks(W &w)
             return {walk_end::paused, 0, 0, bit};
         if (!w.steps.take(flate::BLOCK_STEPS))
             return bad_walk(flate::bad_stream(WHARF_REASON_STEP_BUDGET, 0), bit);
+        if (w.st.is_stopped())
+            return bad_walk(stopped(), 0);
         b = flate::read_header(w.st);
         uint32_t reason = b.reason;
         if (reason == WHARF_REASON_NONE) {
