@@ -167,7 +167,9 @@ sanitized     = $(foreach script,$(2),"BUILD=build/$(1) ONLY=$(or $(word 2,$(sub
     tests/integration/$(call script_name,$(script))_test.sh")
 # One word a program, with its arguments, as tests/run-tests takes them.
 fuzz_inputs = tests/fuzz/corpus/$(1) $(shell grep -sv '^\#' tests/fuzz/$(1).inputs)
-replays    = $(foreach f,$(fuzz_names),"build/asan/fuzz/$(f) --mutations $(MUTATIONS) $(call fuzz_inputs,$(f))")
+# The windows of a GPU's parts are what they are, however short its streams.
+mutations_of = $(if $(filter inflate_device_fuzz,$(1)),$(shell expr $(MUTATIONS) / 50),$(MUTATIONS))
+replays    = $(foreach f,$(fuzz_names),"build/asan/fuzz/$(f) --mutations $(call mutations_of,$(f)) $(call fuzz_inputs,$(f))")
 
 # Looking for uses of a stack after its function's return takes a third of the time of coroutines' many
 # small calls; decoders that run on the CPU are tested with that by their own tests.
