@@ -30,7 +30,8 @@
  * WHAT IS DECODED.  Batches: n chunks of one codec and one parameter, a warp for each chunk, or a
  * block of warps where chunks are few.  A chunk is at most WHARF_CUDA_MAX_CHUNK_NBYTES, compressed
  * and decompressed.  For one large stream there are calls with which the whole GPU works on it:
- * wharf_cuda_rans_decode and wharf_cuda_inflate.  Bytes and outcomes are those of the CPU engine
+ * wharf_cuda_rans_decode and wharf_cuda_inflate.  A batch never uses these: they cut a stream up on
+ * the host, which does not see a batch's sizes.  Bytes and outcomes are those of the CPU engine
  * (wharf_decompress), in every member: result, reason, bit_offset, sizes.
  *
  * CALLS THAT START WORK (wharf_cuda_decode, wharf_cuda_sizes, wharf_cuda_rans_decode,
