@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "clientlib/cli/number.h"
+#include "encoders/little_endian.h"
 
 /* The first try has room for this and four times the input. */
 enum { FIRST_NBYTES = 1 << 20 };
@@ -113,6 +114,24 @@ static int run_job(struct wharf_cli_daemon_decode *decode)
     return 0;
 }
 
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What the end of a gzip stream says of its size, if that can be.  It is a guess: of several members
+ * it tells of the last one alone. */
+static uint64_t gzip_nbytes(const struct wharf_cli_daemon_decode *decode)
+{
+    size_t n = decode->in_nbytes;
+    uint64_t told;
+
+    if (decode->codec != WHARF_CODEC_GZIP || n < 4)
+        return UINT64_MAX;
+    told = wharf_load_le32(decode->in + n - 4);
+    return told < n ? UINT64_MAX : told;
+}
+
 /* The room of the first try: the GPU's usual places, if only a GPU is wanted and the input fits
  * there, since they are faster than those for large chunks. */
 static uint64_t first_room(const struct wharf_cli_daemon_decode *decode)
@@ -122,12 +141,7 @@ static uint64_t first_room(const struct wharf_cli_daemon_decode *decode)
 
     if (service->options->engine >= WHARF_ENGINE_GPU && decode->in_nbytes <= usual)
         return usual;
-    return 4 * (uint64_t)decode->in_nbytes + FIRST_NBYTES;
-}
-
-static uint64_t least_of(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
+    return least_of(4 * (uint64_t)decode->in_nbytes + FIRST_NBYTES, gzip_nbytes(decode));
 }
 
 /* After a room that is too small, the next one; from `refused` on none is to be had. */
