@@ -168,6 +168,10 @@ struct wharf_epoch_ops {
 
     /* Another stay_us for kernels that are started from now on; no kernel may be there. */
     void (*set_stay)(struct wharf_epoch *epoch, uint32_t stay_us);
+
+    /* From now on kernels have so many percent of the blocks that they may have; from the thread
+     * that starts them.  NULL: they always leave room for others. */
+    void (*set_part)(struct wharf_epoch *epoch, uint32_t percent);
 };
 
 /* The GPU's, in builds with nvcc; and the device's own code on the CPU, everywhere. */

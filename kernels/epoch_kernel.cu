@@ -18,6 +18,7 @@
 #include "kernels/epoch.h"
 #include "kernels/epoch_block_kernel.h"
 #include "kernels/epoch_import.h"
+#include "kernels/epoch_stream_place.h"
 #include "kernels/epoch_warp.cuh"
 #include "kernels/work_queue_ops.h"
 #include "proto/relax.h"
@@ -55,6 +56,7 @@ struct wharf_epoch {
     wharf_cuda_partition *partition; /* or NULL: all multiprocessors */
     wharf_block_kernel block_kernel;
     unsigned n_block_blocks; /* of that */
+    unsigned part;           /* percent of both's blocks that the next kernel has */
     uint32_t n_few;          /* items that are for it */
     kernel_history history;
     uint64_t left_ns; /* when the last kernel was seen to have left */
@@ -69,8 +71,7 @@ static uint64_t host_ns()
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* How many of the nbytes from an address on are in its piece. */
-static size_t piece_nbytes(const void *at, size_t nbytes)
+size_t wharf_cuda_host_piece(const void *at, size_t nbytes)
 {
     size_t room = PIECE_NBYTES - reinterpret_cast<uintptr_t>(at) % PIECE_NBYTES;
     return nbytes < room ? nbytes : room;
@@ -88,7 +89,7 @@ static int cuda_map_host(wharf_epoch *epoch, void *at, size_t nbytes, int read_o
         char *piece = static_cast<char *>(at) + done;
         void *d_piece;
         int rc = 0;
-        step = piece_nbytes(piece, nbytes - done);
+        step = wharf_cuda_host_piece(piece, nbytes - done);
         cudaError_t error = cudaHostRegister(piece, step, flags);
         if (error != cudaSuccess) {
             rc = wharf_cuda_fail(error, "cudaHostRegister");
@@ -117,7 +118,7 @@ static int cuda_unmap_host(wharf_epoch *epoch, void *at, size_t nbytes)
     for (size_t done = 0; done < nbytes;) {
         char *piece = static_cast<char *>(at) + done;
         WHARF_CUDA_TRY(cudaHostUnregister(piece));
-        done += piece_nbytes(piece, nbytes - done);
+        done += wharf_cuda_host_piece(piece, nbytes - done);
     }
     return 0;
 }
@@ -259,17 +260,26 @@ static int make_memory(wharf_epoch *epoch)
     return 0;
 }
 
-/* Streams and events are made before the first kernel, for which they might wait later. */
-static int make_streams(wharf_epoch *epoch)
+int wharf_cuda_epoch_device(const wharf_epoch *epoch)
+{
+    return epoch->config.device;
+}
+
+int wharf_cuda_epoch_stream(const wharf_epoch *epoch, CUstream_st **ret_stream)
 {
     wharf_cuda_partition *partition =
         epoch->config.beside ? epoch->config.beside->partition : epoch->partition;
-    if (partition) {
-        if (int rc = wharf_cuda_partition_stream(partition, &epoch->stream))
-            return rc;
-    } else {
-        WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&epoch->stream, cudaStreamNonBlocking));
-    }
+    if (partition)
+        return wharf_cuda_partition_stream(partition, ret_stream);
+    WHARF_CUDA_TRY(cudaStreamCreateWithFlags(ret_stream, cudaStreamNonBlocking));
+    return 0;
+}
+
+/* Streams and events are made before the first kernel, for which they might wait later. */
+static int make_streams(wharf_epoch *epoch)
+{
+    if (int rc = wharf_cuda_epoch_stream(epoch, &epoch->stream))
+        return rc;
     WHARF_CUDA_TRY(cudaStreamCreateWithFlags(&epoch->model_stream, cudaStreamNonBlocking));
     WHARF_CUDA_TRY(cudaDeviceSynchronize());
     return 0;
@@ -380,6 +390,7 @@ static int cuda_open(const wharf_epoch_config *config, wharf_epoch **ret_epoch)
     if (!epoch)
         return -ENOMEM;
     epoch->config = *config;
+    epoch->part = 100;
     epoch->queue = wharf_work_queue_at(config->queue, config->n_entries);
     if (int rc = init(epoch)) {
         cuda_close(epoch);
@@ -479,13 +490,20 @@ static unsigned n_blocks_now(const wharf_epoch *epoch)
     return n_blocks < epoch->n_blocks ? (unsigned)n_blocks : epoch->n_blocks;
 }
 
+/* At least two: the first block's first warp polls, and where blocks decode, all of it does. */
+static unsigned part_of(const wharf_epoch *epoch, unsigned n_blocks)
+{
+    unsigned n = n_blocks * epoch->part / 100;
+    return n >= 2 || n_blocks < 2 ? n : 2;
+}
+
 static int cuda_start(wharf_epoch *epoch)
 {
     uint32_t number = wharf_work_begin_epoch(&epoch->queue);
     if (number == 0)
         return 0;
     WHARF_CUDA_TRY(cudaSetDevice(epoch->config.device));
-    unsigned n_blocks = n_blocks_now(epoch);
+    unsigned n_blocks = part_of(epoch, n_blocks_now(epoch));
     epoch->params.epoch = number;
     epoch->params.n_warps = n_blocks * warps_of_block(epoch);
     choose_kernel(epoch->params, epoch->queue, epoch->n_few, host_ns() - epoch->left_ns,
@@ -493,9 +511,10 @@ static int cuda_start(wharf_epoch *epoch)
     void *arguments[] = {&epoch->params};
     if (epoch->params.by_blocks) {
         const wharf_block_kernel &kernel = epoch->block_kernel;
-        epoch->params.n_warps = epoch->n_block_blocks;
-        WHARF_CUDA_TRY(cudaLaunchKernel(kernel.function, epoch->n_block_blocks, kernel.n_threads,
-                                        arguments, kernel.shared_nbytes, epoch->stream));
+        n_blocks = part_of(epoch, epoch->n_block_blocks);
+        epoch->params.n_warps = n_blocks;
+        WHARF_CUDA_TRY(cudaLaunchKernel(kernel.function, n_blocks, kernel.n_threads, arguments,
+                                        kernel.shared_nbytes, epoch->stream));
         return 0;
     }
     WHARF_CUDA_TRY(cudaLaunchKernel(epoch->kernel.function, n_blocks, epoch->kernel.n_threads,
@@ -506,6 +525,11 @@ static int cuda_start(wharf_epoch *epoch)
 static void cuda_set_stay(wharf_epoch *epoch, uint32_t stay_us)
 {
     epoch->params.stay_ns = stay_us * 1000;
+}
+
+static void cuda_set_part(wharf_epoch *epoch, uint32_t percent)
+{
+    epoch->part = percent;
 }
 
 const struct wharf_epoch_ops wharf_cuda_epoch = {
@@ -527,4 +551,5 @@ const struct wharf_epoch_ops wharf_cuda_epoch = {
     cuda_start,
     cuda_wait,
     cuda_set_stay,
+    cuda_set_part,
 };

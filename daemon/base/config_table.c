@@ -21,6 +21,7 @@
 #define US ((uint64_t)1000)
 #define KiB ((uint64_t)1 << 10)
 #define MiB ((uint64_t)1 << 20)
+#define GiB ((uint64_t)1 << 30)
 #define TiB ((uint64_t)1 << 40)
 #define S ((uint64_t)1000000000)
 #define MS ((uint64_t)1000000)
@@ -158,7 +159,7 @@ const struct wharf_setting wharf_settings[] = {
      "The largest chunk, in or out, that any of a GPU's some thousand warps decodes, each of which "
      "takes twice this of its memory.  Larger ones are the CPU's, but for those in clients' GPU "
      "memory and of sessions that want a GPU alone: see large."},
-    {"gpu", "large", BYTES, AT_START, DAEMON(gpu_large_nbytes), "256M", MiB, 512 * MiB, NULL,
+    {"gpu", "large", BYTES, AT_START, DAEMON(gpu_large_nbytes), "256M", MiB, 4 * GiB, NULL,
      "The largest chunk, source plus destination, in clients' GPU memory and in sessions that want "
      "the GPU alone.  Each GPU has two places for chunks over chunk, each of this size."},
     {"gpu", "large_longest", DURATION, RELOADS, DAEMON(gpu_large_longest_ns), "1min", S, HOUR, NULL,

@@ -29,6 +29,7 @@ static void copy_gpus(const struct wharf_core *core, struct wharf_stats_daemon *
         daemon->gpus[i].away_ns = gpu->away_ns;
         daemon->gpus[i].n_given_up = gpu->n_given_up;
         daemon->gpus[i].n_large_chunks = gpu->n_large_chunks;
+        daemon->gpus[i].n_streams = gpu->n_streams;
         daemon->gpus[i].n_encode = is_up ? gpu->n_encode : 0;
         daemon->gpus[i].n_encode_allowed =
             is_up && gpu->n_encode > 0 ? wharf_idle_work_allowed(&gpu->idle_work, gpu->n_encode)

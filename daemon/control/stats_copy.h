@@ -39,7 +39,7 @@ struct wharf_stats_daemon {
         const char *name; /* lives as long as the daemon */
         bool is_up;
         uint64_t n_warps, latency_ns, n_in_flight, n_models, n_chunks, out_nbytes, busy_ns, away_ns;
-        uint64_t n_given_up, n_large_chunks, n_ended, n_lost;
+        uint64_t n_given_up, n_large_chunks, n_streams, n_ended, n_lost;
         uint32_t n_encode, n_encode_allowed;
         struct wharf_idle_work idle_work;
         uint64_t n_encoded, encoded_in_nbytes, encoded_out_nbytes;

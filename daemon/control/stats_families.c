@@ -293,6 +293,9 @@ static void add_info(struct wharf_stats_page *page, const struct wharf_stats_gro
     VALUE(wharf_gpu_large_chunks_total, COUNTER, OF_GPU,                                           \
           "Chunks decoded in the GPU's places for large ones.",                                    \
           source->daemon.gpus[gpu].n_large_chunks)                                                 \
+    VALUE(wharf_gpu_streams_total, COUNTER, OF_GPU,                                                \
+          "Large chunks that the whole GPU has decoded, each at once.",                            \
+          source->daemon.gpus[gpu].n_streams)                                                      \
     VALUE(wharf_gpu_compress_warps, GAUGE, OF_GPU, "Chunks that the GPU compresses at a time.",    \
           source->daemon.gpus[gpu].n_encode)                                                       \
     VALUE(wharf_gpu_compressed_chunks_total, COUNTER, OF_GPU,                                      \

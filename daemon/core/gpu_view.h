@@ -47,6 +47,7 @@ struct wharf_gpu_view {
     uint32_t n_warps;    /* warps that decode at the same time, at least 1 while it is up */
     uint64_t latency_ns; /* from handing over an empty job until its completion is seen */
     uint32_t n_large, n_large_free;   /* places for large chunks: all, and free ones */
+    bool has_streams;                 /* which the whole GPU decodes, in these places */
     uint32_t n_encode, n_encode_free; /* warps that compress: all, and those without work */
     struct wharf_idle_work idle_work; /* of these */
     uint32_t n_in_flight;             /* items that the worker has */
@@ -70,6 +71,7 @@ struct wharf_gpu_view {
     uint64_t n_given_up;       /* chunks withdrawn after `longest`, which the CPU decoded */
     uint64_t n_lost;           /* chunks that workers had when they ended */
     uint64_t n_large_chunks;   /* decoded in places for large chunks */
+    uint64_t n_streams;        /* of these by the whole GPU */
     uint64_t n_encoded;        /* chunks compressed, good or bad */
     uint64_t encoded_in_nbytes, encoded_out_nbytes; /* of the good ones */
     uint64_t n_left; /* kernels that were told to leave for clients' streams */

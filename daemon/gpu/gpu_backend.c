@@ -63,7 +63,8 @@ static void wait_for_work(const struct wharf_gpu_backend *backend)
         return;
     }
     for (unsigned i = 0; i < LOOKS_BETWEEN; i++) {
-        if (wharf_work_ready(&backend->done) || wharf_work_ready(&backend->large.done) ||
+        if (wharf_work_ready(&backend->done) || wharf_work_ready(&backend->large.warps.done) ||
+            wharf_work_ready(&backend->large.streams.done) ||
             wharf_work_ready(&backend->encode.done))
             return;
         wharf_relax();

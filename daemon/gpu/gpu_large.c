@@ -7,6 +7,9 @@
  * longest.  The worker has a few places for them, with a queue and a kernel of their own, so that
  * no other job waits for them: the main kernel comes and goes as if they were not there.
  *
+ * Of Deflate, zlib and gzip the whole GPU decodes a large chunk at once, as a stream, one after the
+ * other.  These have a queue of their own; the main kernel has part of the GPU meanwhile.
+ *
  * Memory can be unregistered only while neither kernel is on the GPU.  So while there are large
  * chunks no memory is unregistered, and while some waits for that no large chunk is begun.
  */
@@ -22,8 +25,10 @@
 #include "daemon/placement/gpu_memory.h"
 #include "daemon/placement/gpu_models.h"
 #include "daemon/placement/gpu_room.h"
+#include "daemon/placement/place.h"
 #include "daemon/placement/place_pick.h"
 #include "kernels/device_batch.h"
+#include "kernels/epoch_streams.h"
 #include "proto/wharf_job.h"
 
 /* Chunks that are visited under one hold of the core lock. */
@@ -36,14 +41,21 @@ void wharf_gpu_large_init(struct wharf_gpu_backend *backend)
     wharf_list_init(&backend->large.waiting);
 }
 
+static void begin_queue(struct wharf_gpu_large_queue *queue, void *memory)
+{
+    wharf_work_submitter_init(&queue->submitter, memory, WHARF_WORKER_LARGE_ENTRIES);
+    wharf_work_reaper_init(&queue->done, queue->submitter.queue.done, WHARF_WORKER_LARGE_ENTRIES);
+}
+
 void wharf_gpu_large_begin(struct wharf_gpu_backend *backend)
 {
     struct wharf_gpu_large *large = &backend->large;
-    void *queue = wharf_worker_large_queue(backend->queue.address, WHARF_GPU_N_ENTRIES);
+    void *memory = backend->queue.address;
 
-    wharf_work_submitter_init(&large->submitter, queue, WHARF_WORKER_LARGE_ENTRIES);
-    wharf_work_reaper_init(&large->done, large->submitter.queue.done, WHARF_WORKER_LARGE_ENTRIES);
+    begin_queue(&large->warps, wharf_worker_large_queue(memory, WHARF_GPU_N_ENTRIES));
+    begin_queue(&large->streams, wharf_worker_stream_queue(memory, WHARF_GPU_N_ENTRIES));
     large->n_places = large->n_taken = 0;
+    large->least_stream = 0;
 }
 
 void wharf_gpu_large_ready(struct wharf_gpu_backend *backend,
@@ -54,22 +66,35 @@ void wharf_gpu_large_ready(struct wharf_gpu_backend *backend,
 
     large->n_places =
         ready->n_large < WHARF_WORKER_MOST_LARGE ? ready->n_large : WHARF_WORKER_MOST_LARGE;
+    large->least_stream = large->n_places > 0 ? ready->least_stream : 0;
     for (uint32_t i = 0; i < large->n_places; i++)
         large->places[i] = (struct wharf_gpu_large_place){.address = ready->large + i * nbytes};
 }
 
 /* ---- back from the worker ------------------------------------------------------------------ */
 
-static struct wharf_gpu_large_place *place_of(struct wharf_gpu_large *large,
+static struct wharf_gpu_large_queue *queue_of(struct wharf_gpu_large *large, bool is_stream)
+{
+    return is_stream ? &large->streams : &large->warps;
+}
+
+static struct wharf_gpu_large_place *place_of(struct wharf_gpu_large *large, bool is_stream,
                                               const struct wharf_work_completion *completion)
 {
     for (uint32_t i = 0; i < large->n_places; i++) {
         struct wharf_gpu_large_place *place = &large->places[i];
-        if (place->piece && place->index == completion->item &&
+        if (place->piece && place->is_stream == is_stream && place->index == completion->item &&
             place->attempt == completion->attempt)
             return place;
     }
     return NULL;
+}
+
+/* The worker got no scratch for a stream. */
+static bool lacks_memory(const struct wharf_gpu_large_place *place,
+                         const struct wharf_work_completion *completion)
+{
+    return place->is_stream && completion->result == WHARF_NO_MEMORY;
 }
 
 static bool is_sane(const struct wharf_gpu_large_place *place,
@@ -77,7 +102,8 @@ static bool is_sane(const struct wharf_gpu_large_place *place,
 {
     return place && completion->in_nbytes <= place->src_nbytes &&
            completion->out_nbytes <= place->dst_nbytes &&
-           wharf_gpu_results_can_be(completion->result, completion->out_nbytes);
+           (wharf_gpu_results_can_be(completion->result, completion->out_nbytes) ||
+            (lacks_memory(place, completion) && completion->out_nbytes == 0));
 }
 
 /* Decides about a chunk that took too long.  A suspect's chunk goes to the CPU if that can have it,
@@ -111,19 +137,22 @@ static void take_completion(struct wharf_gpu_backend *backend, struct wharf_gpu_
     };
     if (completion->result == WHARF_CANCELLED && place->is_over && !is_stopped)
         end_for_time(piece);
+    if (lacks_memory(place, completion)) {
+        backend->large.least_stream = 0;
+        piece->is_recalled = !piece->has_device && !wharf_gpu_is_forced(backend, piece);
+    }
     wharf_list_append(&backend->finished, &piece->link);
 }
 
-bool wharf_gpu_large_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
+static bool reap(struct wharf_gpu_backend *backend, bool is_stream, uint64_t now_ns)
 {
     struct wharf_gpu_large *large = &backend->large;
+    struct wharf_work_reaper *done = &queue_of(large, is_stream)->done;
     struct wharf_work_completion completion;
     unsigned n = 0;
 
-    if (!backend->queue.address)
-        return false;
-    while (n < WHARF_WORKER_MOST_LARGE && wharf_work_reap(&large->done, &completion)) {
-        struct wharf_gpu_large_place *place = place_of(large, &completion);
+    while (n < WHARF_WORKER_MOST_LARGE && wharf_work_reap(done, &completion)) {
+        struct wharf_gpu_large_place *place = place_of(large, is_stream, &completion);
         if (!is_sane(place, &completion)) {
             wharf_gpu_worker_kill(backend, "it completed what it did not have");
             break;
@@ -133,6 +162,14 @@ bool wharf_gpu_large_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
         n++;
     }
     return n > 0;
+}
+
+bool wharf_gpu_large_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
+{
+    if (!backend->queue.address)
+        return false;
+    bool is_any = reap(backend, false, now_ns);
+    return reap(backend, true, now_ns) || is_any;
 }
 
 /* ---- taking back --------------------------------------------------------------------------- */
@@ -157,7 +194,8 @@ static void take_back(struct wharf_gpu_backend *backend, struct wharf_gpu_large_
     if (place->withdrawn_ns ||
         (!is_stopped && now_ns < place->piece->handed_ns + most_ns(backend, place)))
         return;
-    if (!wharf_work_withdraw(&backend->large.submitter, place->index, place->attempt))
+    if (!wharf_work_withdraw(&queue_of(&backend->large, place->is_stream)->submitter, place->index,
+                             place->attempt))
         return;
     place->withdrawn_ns = now_ns;
     place->patience_ns = backend->core->config.gpu_hang_timeout_ns +
@@ -189,28 +227,30 @@ static struct wharf_gpu_large_place *free_place(struct wharf_gpu_large *large)
 }
 
 /* The item in flight that occupies the queue entry of the next one, or NULL. */
-static const struct wharf_gpu_large_place *in_the_way(const struct wharf_gpu_large *large)
+static const struct wharf_gpu_large_place *in_the_way(const struct wharf_gpu_large *large,
+                                                      bool is_stream, uint32_t index)
 {
     for (uint32_t i = 0; i < large->n_places; i++) {
         const struct wharf_gpu_large_place *place = &large->places[i];
-        if (place->piece &&
-            ((place->index ^ large->submitter.tail) & (WHARF_WORKER_LARGE_ENTRIES - 1)) == 0)
+        if (place->piece && place->is_stream == is_stream &&
+            ((place->index ^ index) & (WHARF_WORKER_LARGE_ENTRIES - 1)) == 0)
             return place;
     }
     return NULL;
 }
 
 /* Skips queue entries of items in flight.  Returns whether the next entry is free. */
-static bool find_entry(struct wharf_gpu_large *large)
+static bool find_entry(struct wharf_gpu_large *large, bool is_stream)
 {
+    struct wharf_work_submitter *submitter = &queue_of(large, is_stream)->submitter;
     const struct wharf_gpu_large_place *place;
 
-    while (wharf_work_room(&large->submitter) > 0) {
-        if (!(place = in_the_way(large)))
+    while (wharf_work_room(submitter) > 0) {
+        if (!(place = in_the_way(large, is_stream, submitter->tail)))
             return true;
-        if (!wharf_work_can_pass(&large->submitter, large->submitter.tail, place->index))
+        if (!wharf_work_can_pass(submitter, submitter->tail, place->index))
             return false;
-        wharf_work_pass(&large->submitter);
+        wharf_work_pass(submitter);
     }
     return false;
 }
@@ -220,7 +260,18 @@ static bool may_begin(struct wharf_gpu_backend *backend)
 {
     return backend->state == WHARF_GPU_UP && !backend->stop && !backend->is_alone &&
            !backend->large.is_held && wharf_list_is_empty(&backend->told.forgotten) &&
-           free_place(&backend->large) && find_entry(&backend->large);
+           free_place(&backend->large) && find_entry(&backend->large, false) &&
+           find_entry(&backend->large, true);
+}
+
+/* Whether the whole GPU decodes the chunk. */
+static bool is_stream(const struct wharf_gpu_backend *backend, const struct wharf_piece *piece)
+{
+    const struct wharf_submission *submission = &piece->job->submission;
+
+    return backend->large.least_stream > 0 && wharf_gpu_opcode(submission) == WHARF_WORK_DECODE &&
+           wharf_place_can_stream(submission) &&
+           wharf_piece_span_at(piece, 0).in_nbytes >= backend->large.least_stream;
 }
 
 static void submit(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
@@ -231,6 +282,7 @@ static void submit(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gp
     const struct wharf_submission *submission = &job->submission;
     struct wharf_piece_span chunk = wharf_piece_span_at(&gpu_piece->piece, 0);
     uint32_t opcode = wharf_gpu_opcode(submission);
+    bool as_stream = is_stream(backend, &gpu_piece->piece);
     struct wharf_work_item item = {
         .src = wharf_gpu_device_address(backend, chunk.source, chunk.src_offset),
         .dst = wharf_gpu_device_address(backend, chunk.destination, chunk.dst_offset),
@@ -250,6 +302,7 @@ static void submit(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gp
         wharf_gpu_models_use(backend->view, &job->model->memory->on[backend->gpu], now_ns);
     wharf_gpu_room_use(backend->gpu, job, now_ns);
     gpu_piece->is_aside = true;
+    gpu_piece->is_stream = as_stream;
     gpu_piece->has_places = gpu_piece->is_faulting = false;
     gpu_piece->has_device = wharf_regions_need_gpu(chunk.source, chunk.destination);
     gpu_piece->n_items = gpu_piece->n_left = 0;
@@ -258,10 +311,11 @@ static void submit(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gp
     *place = (struct wharf_gpu_large_place){
         .piece = gpu_piece,
         .address = place->address,
-        .index = wharf_work_submit(&backend->large.submitter, &item),
+        .index = wharf_work_submit(&queue_of(&backend->large, as_stream)->submitter, &item),
         .attempt = item.attempt,
         .src_nbytes = item.src_nbytes,
         .dst_nbytes = item.dst_nbytes,
+        .is_stream = as_stream,
     };
     backend->large.n_taken++;
     gpu_piece->is_alone = backend->is_alone = job->session->tenant->gpu_trust.n_alone > 0;
@@ -271,9 +325,11 @@ static bool fits(const struct wharf_gpu_backend *backend, const struct wharf_pie
 {
     struct wharf_piece_span chunk = wharf_piece_span_at(piece, 0);
     uint64_t most = backend->config.gpu_large_nbytes;
+    bool as_stream = is_stream(backend, piece);
+    uint64_t most_in = as_stream ? WHARF_STREAM_MAX_SRC_NBYTES : WHARF_DEVICE_CHUNK_MAX_NBYTES;
+    uint64_t most_out = as_stream ? UINT32_MAX : WHARF_DEVICE_CHUNK_MAX_NBYTES;
 
-    return chunk.in_nbytes <= WHARF_DEVICE_CHUNK_MAX_NBYTES &&
-           chunk.out_avail <= WHARF_DEVICE_CHUNK_MAX_NBYTES &&
+    return chunk.in_nbytes <= most_in && chunk.out_avail <= most_out &&
            chunk.in_nbytes + chunk.out_avail <= most;
 }
 
@@ -405,12 +461,14 @@ bool wharf_gpu_large_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
         is_more = take_one(backend, now_ns, &others_wait);
     backend->view->n_large = large->n_places;
     backend->view->n_large_free = large->n_places - large->n_taken;
+    backend->view->has_streams = large->least_stream > 0;
     return !others_wait;
 }
 
 void wharf_gpu_large_publish(struct wharf_gpu_backend *backend)
 {
-    wharf_gpu_publish_queue(&backend->large.submitter);
+    wharf_gpu_publish_queue(&backend->large.warps.submitter);
+    wharf_gpu_publish_queue(&backend->large.streams.submitter);
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */

@@ -289,6 +289,12 @@ static void count_parts(struct wharf_core *core, const struct wharf_gpu_piece *g
     core->fleet.n_parts += gpu_piece->n_items;
 }
 
+/* Whether the whole GPU has decoded it. */
+static bool is_stream(const struct wharf_gpu_piece *gpu_piece)
+{
+    return gpu_piece->is_aside && gpu_piece->is_stream;
+}
+
 static void count_decoded(struct wharf_gpu_backend *backend,
                           const struct wharf_gpu_piece *gpu_piece)
 {
@@ -297,6 +303,7 @@ static void count_decoded(struct wharf_gpu_backend *backend,
     backend->view->away_ns += gpu_piece->n_of_gpu * gpu_piece->round.elapsed_ns;
     backend->view->out_nbytes += gpu_piece->out_nbytes;
     backend->view->n_large_chunks += gpu_piece->is_aside;
+    backend->view->n_streams += is_stream(gpu_piece);
 }
 
 static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
@@ -328,7 +335,8 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
             piece->warp_ns = used_ns > 0 ? used_ns : 1;
             wharf_place_learn_latency(backend->view, piece, &gpu_piece->round);
         }
-        used_ns /= backend->view->n_warps;
+        if (!is_stream(gpu_piece))
+            used_ns /= backend->view->n_warps;
         clear_suspect(backend, gpu_piece);
     }
     /* The rest of the time it only waited. */

@@ -66,6 +66,7 @@ struct wharf_gpu_piece {
     bool has_device;  /* some of it is in clients' GPU memory, so the CPU cannot run it */
     bool is_faulting; /* the worker ended while it ran alone */
     bool is_aside;    /* it has, or had, a place for large chunks, or a warp that compresses; */
+    bool is_stream;   /* which the whole GPU decodes; */
     bool is_alone;    /* and it is a suspect's, started when nothing else ran */
     bool has_places;  /* if not, the next two are the result of each chunk */
     uint8_t engine;
@@ -123,11 +124,18 @@ struct wharf_gpu_large_place {
     uint64_t withdrawn_ns; /* 0: it is not */
     uint64_t patience_ns;  /* time after that until it counts as hung */
     bool is_over;          /* since it took too long */
+    bool is_stream;        /* decoded by the whole GPU: its item is in that queue */
+};
+
+/* A queue of large items. */
+struct wharf_gpu_large_queue {
+    struct wharf_work_submitter submitter;
+    struct wharf_work_reaper done;
 };
 
 struct wharf_gpu_large {
-    struct wharf_work_submitter submitter;
-    struct wharf_work_reaper done;
+    struct wharf_gpu_large_queue warps, streams; /* by few warps; by the whole GPU */
+    uint32_t least_stream; /* of the worker: bytes from which on a source is for the latter */
     struct wharf_gpu_large_place places[WHARF_WORKER_MOST_LARGE];
     uint32_t n_places; /* of the worker */
     uint32_t n_taken;

@@ -24,10 +24,11 @@ enum {
     WHARF_WORKER_EXIT_NO_DEVICE = 3, /* there is no such engine, or no device for it */
 };
 
-/* The queue's memory holds three queues; the second is for large items, the third for items that
- * are encoded. */
+/* The queue's memory holds four queues; the second is for large items, the third for items that
+ * are encoded, the fourth for large items that are streams for the whole GPU. */
 #define WHARF_WORKER_LARGE_ENTRIES WHARF_WORK_MIN_ENTRIES
 #define WHARF_WORKER_ENCODE_ENTRIES 1024u
+#define WHARF_WORKER_STREAM_ENTRIES WHARF_WORK_MIN_ENTRIES
 /* The most places for large items. */
 #define WHARF_WORKER_MOST_LARGE 2u
 
@@ -35,7 +36,8 @@ static inline size_t wharf_worker_queues_nbytes(uint32_t n_entries)
 {
     return wharf_work_queue_nbytes(n_entries) +
            wharf_work_queue_nbytes(WHARF_WORKER_LARGE_ENTRIES) +
-           wharf_work_queue_nbytes(WHARF_WORKER_ENCODE_ENTRIES);
+           wharf_work_queue_nbytes(WHARF_WORKER_ENCODE_ENTRIES) +
+           wharf_work_queue_nbytes(WHARF_WORKER_STREAM_ENTRIES);
 }
 
 static inline void *wharf_worker_large_queue(void *queue, uint32_t n_entries)
@@ -47,6 +49,12 @@ static inline void *wharf_worker_encode_queue(void *queue, uint32_t n_entries)
 {
     return (char *)wharf_worker_large_queue(queue, n_entries) +
            wharf_work_queue_nbytes(WHARF_WORKER_LARGE_ENTRIES);
+}
+
+static inline void *wharf_worker_stream_queue(void *queue, uint32_t n_entries)
+{
+    return (char *)wharf_worker_encode_queue(queue, n_entries) +
+           wharf_work_queue_nbytes(WHARF_WORKER_ENCODE_ENTRIES);
 }
 
 /* Bit i: workers encode codec i, if they encode at all. */
@@ -106,7 +114,7 @@ struct wharf_worker_ready {
     uint32_t place;         /* 1 and its number among all that the driver shows; 0: not known */
     uint32_t is_beside;     /* not 0: other processes' kernels run beside its own, by MPS */
     uint32_t n_encode;      /* warps that encode */
-    uint32_t zero;
+    uint32_t least_stream;  /* the whole GPU decodes streams from so many bytes on; 0: none */
 };
 
 struct wharf_worker_message {

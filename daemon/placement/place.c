@@ -26,6 +26,9 @@
 #include "daemon/placement/place_parts.h"
 #include "daemon/schedule/idle_work.h"
 #include "daemon/schedule/sched.h"
+#include "encoders/wharf_codec.h"
+#include "kernels/epoch_streams.h"
+#include "proto/wharf_job.h"
 
 /* ---- numbers ------------------------------------------------------------------------------- */
 
@@ -75,6 +78,19 @@ bool wharf_place_may_take_large(const struct wharf_core *core, uint32_t gpu)
     for (uint32_t i = 0; i < core->fleet.n_gpus; i++)
         is_elsewhere |= wharf_place_is_up(core, i) && core->fleet.gpus[i].n_large > 0;
     return !is_elsewhere;
+}
+
+/* From here on a GPU takes a seventh of a processor's time for a stream: about two milliseconds, in
+ * which its other jobs have part of it. */
+#define LEAST_STREAM_BY_CHOICE ((uint64_t)4 << 20)
+
+bool wharf_place_can_stream(const struct wharf_submission *submission)
+{
+    const uint64_t codecs = (uint64_t)1 << WHARF_CODEC_DEFLATE | (uint64_t)1 << WHARF_CODEC_ZLIB |
+                            (uint64_t)1 << WHARF_CODEC_GZIP;
+
+    return codecs >> submission->codec & 1 &&
+           !(submission->flags & (WHARF_JOB_CHECKSUM | WHARF_JOB_COMPRESS));
 }
 
 /*
@@ -210,6 +226,34 @@ static uint32_t n_encode(const struct wharf_core *core, unsigned lane)
     return n;
 }
 
+/* Places in which GPUs could decode streams now. */
+static uint32_t n_stream_places(const struct wharf_core *core)
+{
+    uint32_t n = 0;
+
+    for (uint32_t bits = core->fleet.gpus_up; bits; bits &= bits - 1) {
+        const struct wharf_gpu_view *gpu = &core->fleet.gpus[__builtin_ctz(bits)];
+        n += gpu->has_streams ? gpu->n_large_free : 0;
+    }
+    return n;
+}
+
+/* Whether a large chunk in host memory goes to a GPU: one that decodes it as a stream is far sooner
+ * than any processor, if no other stream is before it. */
+static bool is_stream_by_choice(const struct wharf_core *core, const struct wharf_job *job)
+{
+    const struct wharf_submission *submission = &job->submission;
+    uint64_t in_nbytes = submission->src_nbytes;
+    uint32_t n_before = core->sched[WHARF_POOL_LARGE].n_queued;
+
+    n_before -= job->pool == WHARF_POOL_LARGE && n_before > 0;
+    return core->fleet.gpu_engine == WHARF_ENGINE_GPU && !job->batch &&
+           in_nbytes >= LEAST_STREAM_BY_CHOICE && in_nbytes <= WHARF_STREAM_MAX_SRC_NBYTES &&
+           submission->dst_nbytes <= UINT32_MAX &&
+           in_nbytes + submission->dst_nbytes <= core->config.gpu_large_nbytes &&
+           wharf_place_can_stream(submission) && n_stream_places(core) > n_before;
+}
+
 /* A chunk that GPUs can compress goes there, since that costs no processor; but not behind more
  * than they have warps for. */
 static enum wharf_pool choose_for_encoding(const struct wharf_core *core,
@@ -269,10 +313,15 @@ static enum wharf_pool choose_why(const struct wharf_core *core, const struct wh
             return WHARF_POOL_ENCODE;
         return is_small_enough(core, job) ? WHARF_POOL_GPU : WHARF_POOL_LARGE;
     }
-    if (!is_small_enough(core, job))
+    bool is_stream = is_stream_by_choice(core, job);
+    if (!is_stream && !is_small_enough(core, job))
         return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
     if (state != WHARF_GPU_MEMORY_READY)
         return cpu_because(WHARF_PLACED_NOT_PINNED, ret_why);
+    if (is_stream) {
+        *ret_why = WHARF_PLACED_GPU_SOONER;
+        return WHARF_POOL_LARGE;
+    }
     if (wharf_job_compresses(job))
         return choose_for_encoding(core, job, ret_why);
     return WHARF_POOL_ANY;

@@ -18,6 +18,7 @@
 struct wharf_core;
 struct wharf_job;
 struct wharf_session;
+struct wharf_submission;
 
 /* Tenants with normal jobs; one with jobs in several pools counts for each. */
 uint32_t wharf_place_n_tenants(const struct wharf_core *core);
@@ -28,6 +29,10 @@ bool wharf_place_wants_gpu(const struct wharf_core *core, uint32_t gpu);
 /* Whether the GPU has a free place for a large chunk, or no GPU has such places, so that it must
  * refuse them. */
 bool wharf_place_may_take_large(const struct wharf_core *core, uint32_t gpu);
+
+/* Whether a whole GPU could decode a large chunk of the job as a stream: it is of Deflate, zlib or
+ * gzip, and no checksum of the output is wanted. */
+bool wharf_place_can_stream(const struct wharf_submission *submission);
 
 /* Whether a warp of the GPU that compresses is free, or no GPU has any, so that it must refuse the
  * chunk. */

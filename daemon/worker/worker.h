@@ -3,7 +3,8 @@
  * worker.h: wharfd-gpu, the process that owns a GPU; and wharfd-simt, the same on CPU threads.
  *
  * The main thread exchanges messages with the core and registers memory.  A second thread starts
- * kernels and waits for them, a third does so for large items, a fourth for items to encode.  The
+ * kernels and waits for them, a third does so for large items, a fourth for items to encode, and a
+ * fifth decodes large streams.  The
  * worker sees neither clients nor their sockets, only memfds and items that the core has checked.
  * On any error it reports the reason and exits; the core takes its items back and starts another
  * worker.
@@ -34,6 +35,22 @@ struct wharf_worker_kernels {
     uint64_t least_stay_ns; /* 0: kernels stay as long as there is work */
     uint64_t stay_ns;       /* how long the next kernel may stay */
     pthread_t runner;
+    /* Of the main kernel; guarded by the worker's lock. */
+    uint32_t part;        /* percent of the GPU that the next kernel may have */
+    uint32_t kernel_part; /* and that this one has, */
+    bool has_kernel;      /* while there is one */
+};
+
+/* The queue of large streams, which a thread serves in a kernel's place. */
+struct wharf_worker_streams {
+    struct wharf_worker_kernels kernels; /* without an epoch */
+    bool is_open;
+    struct wharf_streams *engine;
+    uint64_t most_nbytes; /* of a source */
+    struct wharf_work_poster done;
+    uint32_t head, cancel_head; /* taken */
+    /* At its item's place, each cancel that was the last for it. */
+    struct wharf_work_cancel cancelled[WHARF_WORKER_STREAM_ENTRIES];
 };
 
 struct wharf_worker {
@@ -44,6 +61,7 @@ struct wharf_worker {
     struct wharf_segment queue_memory;
     struct wharf_worker_kernels main;
     struct wharf_worker_kernels large, encode; /* without an epoch if there are no such items */
+    struct wharf_worker_streams streams;
     struct wharf_list memories[WHARF_WORKER_N_CHAINS]; /* hash chains by number */
     bool is_per_batch;                                 /* each kernel decodes one batch and ends */
 
@@ -73,6 +91,14 @@ void wharf_worker_run(struct wharf_worker *worker);
 void wharf_worker_park(struct wharf_worker *worker);
 void wharf_worker_go_on(struct wharf_worker *worker);
 
+/* ---- worker_streams.c ---------------------------------------------------------------------- */
+
+/* There are streams where there are places for large items: of so many bytes; 0: there are none. */
+uint32_t wharf_worker_open_streams(struct wharf_worker *worker);
+
+/* Decodes all streams in the queue, until there are no more or the worker parks. */
+void wharf_worker_serve_streams(struct wharf_worker_streams *streams);
+
 /* ---- worker_memory.c ----------------------------------------------------------------------- */
 
 /* Registers or imports memory by its descriptor, and answers.  Kernels may run. */
@@ -85,6 +111,7 @@ void wharf_worker_forget(struct wharf_worker *worker, uint32_t number);
 /* ---- engine_cuda.c of wharfd-gpu, engine_simt.c of wharfd-simt ----------------------------- */
 
 extern const struct wharf_epoch_ops *const wharf_worker_engine;
-extern const uint32_t wharf_worker_engine_number; /* enum wharf_engine */
+extern const struct wharf_stream_ops *const wharf_worker_stream_engine; /* NULL: there is none */
+extern const uint32_t wharf_worker_engine_number;                       /* enum wharf_engine */
 
 #endif

@@ -52,6 +52,8 @@ static int map_queue(struct wharf_worker *worker, int fd)
     if (r < 0)
         return r;
     worker->main.worker = worker->large.worker = worker->encode.worker = worker;
+    worker->streams.kernels.worker = worker;
+    worker->main.part = 100;
     worker->main.queue = wharf_work_queue_at(worker->queue_memory.address, n_entries);
     worker->large.queue =
         wharf_work_queue_at(wharf_worker_large_queue(worker->queue_memory.address, n_entries),
@@ -59,6 +61,9 @@ static int map_queue(struct wharf_worker *worker, int fd)
     worker->encode.queue =
         wharf_work_queue_at(wharf_worker_encode_queue(worker->queue_memory.address, n_entries),
                             WHARF_WORKER_ENCODE_ENTRIES);
+    worker->streams.kernels.queue =
+        wharf_work_queue_at(wharf_worker_stream_queue(worker->queue_memory.address, n_entries),
+                            WHARF_WORKER_STREAM_ENTRIES);
     return 0;
 }
 
@@ -252,6 +257,7 @@ static void begin(struct wharf_worker *worker, const struct wharf_worker_message
     worker->is_per_batch = ready.ready.per_batch != 0;
     make_large(worker, &ready.ready);
     make_encode(worker, &ready.ready);
+    ready.ready.least_stream = wharf_worker_open_streams(worker);
     wharf_worker_run(worker);
     wharf_worker_say(&ready);
 }

@@ -87,17 +87,47 @@ static void choose_stay(struct wharf_worker_kernels *kernels, uint64_t took_ns)
     kernels->worker->ops->set_stay(kernels->epoch, (uint32_t)(stay_ns / WHARF_NS_PER_US));
 }
 
+/* A kernel of the main queue is about to be there, on the part of the GPU that it may have now. */
+static void begin_kernel(struct wharf_worker_kernels *kernels)
+{
+    struct wharf_worker *worker = kernels->worker;
+
+    if (!worker->ops->set_part || kernels != &worker->main)
+        return;
+    pthread_mutex_lock(&worker->lock);
+    kernels->has_kernel = true;
+    kernels->kernel_part = kernels->part;
+    pthread_mutex_unlock(&worker->lock);
+    worker->ops->set_part(kernels->epoch, kernels->kernel_part);
+}
+
+/* It has left.  Whoever had it leave may want nothing more. */
+static void end_kernel(struct wharf_worker_kernels *kernels)
+{
+    struct wharf_worker *worker = kernels->worker;
+
+    if (!worker->ops->set_part || kernels != &worker->main)
+        return;
+    pthread_mutex_lock(&worker->lock);
+    kernels->has_kernel = false;
+    wharf_work_park(&kernels->queue, worker->wants_park);
+    pthread_cond_broadcast(&worker->changed);
+    pthread_mutex_unlock(&worker->lock);
+}
+
 static void run_kernel(struct wharf_worker_kernels *kernels)
 {
     const struct wharf_worker *worker = kernels->worker;
     uint64_t begun_ns = wharf_now_ns();
 
+    begin_kernel(kernels);
     int r = worker->ops->start(kernels->epoch);
     if (r == 0)
         r = worker->ops->wait(kernels->epoch);
     if (r < 0)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -r, "running the kernel",
                           worker->ops->error_text());
+    end_kernel(kernels);
     if (!worker->is_per_batch)
         choose_stay(kernels, wharf_now_ns() - begun_ns);
 }
@@ -112,7 +142,7 @@ static bool look_for_more(const struct wharf_worker_kernels *kernels, uint32_t t
     const struct wharf_worker *worker = kernels->worker;
     uint64_t until_ns = wharf_now_ns() + worker->setup.idle_ns;
 
-    if (!worker->is_per_batch || worker->setup.engine == WHARF_ENGINE_SIMT)
+    if (!worker->is_per_batch || !kernels->epoch || worker->setup.engine == WHARF_ENGINE_SIMT)
         return false;
     do {
         for (unsigned i = 0; i < LOOKS_AT_TAIL; i++) {
@@ -124,20 +154,39 @@ static bool look_for_more(const struct wharf_worker_kernels *kernels, uint32_t t
     return false;
 }
 
+static const char *name_of(const struct wharf_worker_kernels *kernels)
+{
+    const struct wharf_worker *worker = kernels->worker;
+
+    return kernels == &worker->main     ? "wharf-kernels"
+           : kernels == &worker->large  ? "wharf-large"
+           : kernels == &worker->encode ? "wharf-encode"
+                                        : "wharf-streams";
+}
+
+/* Serves the queue until it seems empty, or the worker parks. */
+static void serve(struct wharf_worker_kernels *kernels)
+{
+    struct wharf_worker *worker = kernels->worker;
+
+    if (kernels == &worker->streams.kernels)
+        wharf_worker_serve_streams(&worker->streams);
+    else
+        run_kernel(kernels);
+}
+
 static void *run(void *data)
 {
     struct wharf_worker_kernels *kernels = data;
     const struct wharf_work_queue *queue = &kernels->queue;
 
-    pthread_setname_np(pthread_self(), kernels == &kernels->worker->main    ? "wharf-kernels"
-                                       : kernels == &kernels->worker->large ? "wharf-large"
-                                                                            : "wharf-encode");
+    pthread_setname_np(pthread_self(), name_of(kernels));
     for (;;) {
         uint32_t tail = __atomic_load_n(&queue->core->tail, __ATOMIC_ACQUIRE);
         if (wants_park(kernels->worker))
             stay_parked(kernels->worker);
         else if (wharf_work_pending(queue) || wharf_work_must_start(queue))
-            run_kernel(kernels);
+            serve(kernels);
         else if (!look_for_more(kernels, tail))
             sleep_on(queue, tail);
     }
@@ -152,32 +201,50 @@ static void start_thread(struct wharf_worker_kernels *kernels)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, r, "starting a thread", "");
 }
 
-void wharf_worker_run(struct wharf_worker *worker)
+/* The queues that have threads. */
+static unsigned list_queues(struct wharf_worker *worker, struct wharf_worker_kernels *ret[4])
 {
-    worker->main.least_stay_ns = worker->main.stay_ns = worker->setup.stay_ns;
-    worker->encode.least_stay_ns = worker->encode.stay_ns = worker->setup.stay_ns;
-    worker->n_threads = 1 + (worker->large.epoch != NULL) + (worker->encode.epoch != NULL);
-    start_thread(&worker->main);
+    unsigned n = 0;
+
+    ret[n++] = &worker->main;
     if (worker->large.epoch)
-        start_thread(&worker->large);
+        ret[n++] = &worker->large;
     if (worker->encode.epoch)
-        start_thread(&worker->encode);
+        ret[n++] = &worker->encode;
+    if (worker->streams.is_open)
+        ret[n++] = &worker->streams.kernels;
+    return n;
 }
 
-static void set_park(const struct wharf_worker *worker, int park)
+void wharf_worker_run(struct wharf_worker *worker)
 {
-    wharf_work_park(&worker->main.queue, park);
-    if (worker->large.epoch)
-        wharf_work_park(&worker->large.queue, park);
-    if (worker->encode.epoch)
-        wharf_work_park(&worker->encode.queue, park);
+    struct wharf_worker_kernels *queues[4];
+
+    worker->main.least_stay_ns = worker->main.stay_ns = worker->setup.stay_ns;
+    worker->encode.least_stay_ns = worker->encode.stay_ns = worker->setup.stay_ns;
+    worker->n_threads = list_queues(worker, queues);
+    for (unsigned i = 0; i < worker->n_threads; i++)
+        start_thread(queues[i]);
+}
+
+/* With the lock, under which the word of the main queue says more than this wish. */
+static void set_park(struct wharf_worker *worker, bool park)
+{
+    struct wharf_worker_kernels *queues[4];
+    unsigned n = list_queues(worker, queues);
+
+    __atomic_store_n(&worker->wants_park, park, __ATOMIC_RELEASE);
+    for (unsigned i = 0; i < n; i++)
+        wharf_work_park(&queues[i]->queue, park);
 }
 
 void wharf_worker_park(struct wharf_worker *worker)
 {
-    set_park(worker, 1);
+    struct wharf_worker_kernels *queues[4];
+    unsigned n = list_queues(worker, queues);
+
     pthread_mutex_lock(&worker->lock);
-    __atomic_store_n(&worker->wants_park, true, __ATOMIC_RELEASE);
+    set_park(worker, true);
     while (worker->n_parked < worker->n_threads) {
         /* The thread may have checked already and be about to sleep; then it must be woken
          * again. */
@@ -188,11 +255,8 @@ void wharf_worker_park(struct wharf_worker *worker)
             until.tv_nsec -= 1000000000;
             until.tv_sec++;
         }
-        wake_threads(&worker->main.queue);
-        if (worker->large.epoch)
-            wake_threads(&worker->large.queue);
-        if (worker->encode.epoch)
-            wake_threads(&worker->encode.queue);
+        for (unsigned i = 0; i < n; i++)
+            wake_threads(&queues[i]->queue);
         pthread_cond_timedwait(&worker->changed, &worker->lock, &until);
     }
     pthread_mutex_unlock(&worker->lock);
@@ -200,9 +264,8 @@ void wharf_worker_park(struct wharf_worker *worker)
 
 void wharf_worker_go_on(struct wharf_worker *worker)
 {
-    set_park(worker, 0);
     pthread_mutex_lock(&worker->lock);
-    __atomic_store_n(&worker->wants_park, false, __ATOMIC_RELEASE);
+    set_park(worker, false);
     pthread_cond_broadcast(&worker->changed);
     pthread_mutex_unlock(&worker->lock);
 }

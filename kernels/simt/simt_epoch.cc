@@ -403,7 +403,8 @@ void simt_set_stay(wharf_epoch *epoch, uint32_t stay_us)
 } // namespace
 
 const struct wharf_epoch_ops wharf_simt_epoch = {
-    "simt",        simt_find_device, simt_count_devices, simt_open,  simt_close, simt_error_text,
-    simt_info,     simt_map_host,    simt_unmap_host,    simt_alloc, simt_free,  simt_import,
-    simt_unimport, simt_add_model,   simt_remove_model,  simt_start, simt_wait,  simt_set_stay,
+    "simt",          simt_find_device, simt_count_devices, simt_open,       simt_close,
+    simt_error_text, simt_info,        simt_map_host,      simt_unmap_host, simt_alloc,
+    simt_free,       simt_import,      simt_unimport,      simt_add_model,  simt_remove_model,
+    simt_start,      simt_wait,        simt_set_stay,      nullptr,
 };

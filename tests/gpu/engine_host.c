@@ -226,4 +226,5 @@ static const struct wharf_epoch_ops host_epoch = {
 };
 
 const struct wharf_epoch_ops *const wharf_worker_engine = &host_epoch;
+const struct wharf_stream_ops *const wharf_worker_stream_engine = NULL;
 const uint32_t wharf_worker_engine_number = WHARF_ENGINE_GPU;

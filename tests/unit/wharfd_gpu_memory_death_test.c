@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -116,6 +117,13 @@ Test(wharfd_gpu_memory_death, no_job_of_any_engine_is_lost_when_workers_are_kill
 Test(wharfd_gpu_memory_death, no_large_job_is_lost_when_workers_are_killed, .timeout = 600)
 {
     check_kills(WHARF_ENGINE_AUTO, 4, 12000, "chunk = 4K\n");
+}
+
+/* The same, of which those of Deflate, zlib and gzip are streams for the whole GPU. */
+Test(wharfd_gpu_memory_death, no_stream_is_lost_when_workers_are_killed, .timeout = 600)
+{
+    setenv("WHARF_SIMT_STREAMS", "512", 1);
+    check_kills(WHARF_ENGINE_AUTO, 6, 12000, "chunk = 4K\n");
 }
 
 /* Jobs of a round: as many as a suspect has to run alone.  And jobs, one after the other, after

@@ -257,7 +257,7 @@ Test(wharfd_items, who_wants_the_gpu_alone_has_other_places_there, .init = set_u
     struct wharf_gpu_large *large = &backends[0]->large;
     struct wharf_job *lone = make_job(0), *many = make_batch(1);
     struct wharf_piece piece;
-    const struct wharf_work_item *item = large->submitter.queue.items;
+    const struct wharf_work_item *item = large->warps.submitter.queue.items;
 
     large->n_places = 2;
     backends[0]->config.gpu_large_nbytes = 1 << 20;
@@ -280,10 +280,10 @@ Test(wharfd_items, who_wants_the_gpu_alone_has_other_places_there, .init = set_u
     /* It is under way for that long again, and stays. */
     now_ns += core.config.gpu_longest_ns + 1;
     exchange(0);
-    cr_assert_eq(large->submitter.cancel_tail, 0);
+    cr_assert_eq(large->warps.submitter.cancel_tail, 0);
     now_ns += core.config.gpu_large_longest_ns;
     exchange(0);
-    cr_assert_eq(large->submitter.cancel_tail, 2, "not longer than such places are had");
+    cr_assert_eq(large->warps.submitter.cancel_tail, 2, "not longer than such places are had");
 }
 
 /* A large chunk of the first GPU's, of a session that wants the GPU alone, under way. */
@@ -313,13 +313,13 @@ Test(wharfd_items, no_suspect_waits_for_large_chunks, .init = set_up, .fini = te
     tenant.gpu_trust.n_alone = 3;
     wharf_place_push(&core, suspect, false);
     wharf_place_push(&core, next, false);
-    n_cancels = backends[0]->large.submitter.cancel_tail;
+    n_cancels = backends[0]->large.warps.submitter.cancel_tail;
     exchange(0);
     cr_assert_eq(backends[0]->flight.n_items, 1, "the suspect's, and nothing beside it");
     /* Only what keeps others waiting is taken back soon. */
     now_ns += core.config.gpu_longest_ns + 1;
     exchange(0);
-    cr_expect_eq(backends[0]->large.submitter.cancel_tail, n_cancels);
+    cr_expect_eq(backends[0]->large.warps.submitter.cancel_tail, n_cancels);
     /* Nobody knows whose fault it was. */
     wharf_core_enter(&core);
     wharf_gpu_recovery_blame(backends[0], now_ns);

@@ -677,3 +677,54 @@ Test(wharfd_place, large_chunks_have_the_parts_that_they_need, .init = set_up, .
     job.submission.codec = WHARF_CODEC_DEFLATE;
     cr_expect_not(wharf_parts_can_do(&core, &job));
 }
+
+static void expect_cpu(const struct wharf_job *job)
+{
+    cr_expect_eq(wharf_place_pool_of(&core, job), WHARF_POOL_CPU);
+}
+
+/* A whole GPU decodes large streams for who leaves the choice, one for each free place; all others
+ * are a processor's. */
+Test(wharfd_place, large_streams_are_the_gpus_while_places_are_free, .init = set_up,
+     .fini = tear_down)
+{
+    struct wharf_gpu_view *gpu = &core.fleet.gpus[0];
+    struct wharf_job jobs[3];
+
+    core.fleet.gpu_engine = WHARF_ENGINE_GPU;
+    core.config.gpu_chunk_nbytes = 256 * KiB;
+    core.config.gpu_large_nbytes = 64 * 1024 * KiB;
+    gpu->n_large = gpu->n_large_free = 2;
+    gpu->has_streams = true;
+    for (unsigned i = 0; i < 3; i++)
+        push(&jobs[i], 4096 * KiB, 16 * 1024 * KiB);
+    cr_expect(jobs[0].pool == WHARF_POOL_LARGE && jobs[0].why == WHARF_PLACED_GPU_SOONER);
+    cr_expect_eq(jobs[1].pool, WHARF_POOL_LARGE);
+    cr_expect(jobs[2].pool == WHARF_POOL_CPU && jobs[2].why == WHARF_PLACED_TOO_LARGE);
+    cr_expect_eq(wharf_place_first_large(&core, 0), &jobs[0]);
+    wharf_place_remove(&core, &jobs[1]);
+    struct wharf_submission *wanted = &jobs[0].submission;
+    cr_expect_eq(wharf_place_pool_of(&core, &jobs[0]), WHARF_POOL_LARGE);
+    wanted->flags = WHARF_JOB_CHECKSUM;
+    expect_cpu(&jobs[0]);
+    wanted->flags = 0;
+    wanted->src_nbytes--;
+    expect_cpu(&jobs[0]);
+    wanted->src_nbytes++;
+    wanted->dst_nbytes = 60 * 1024 * KiB + 1;
+    expect_cpu(&jobs[0]);
+    wanted->dst_nbytes--;
+    wanted->codec = WHARF_CODEC_LZ4;
+    expect_cpu(&jobs[0]);
+    wanted->codec = WHARF_CODEC_GZIP;
+    memory.on[0].state = WHARF_GPU_MEMORY_ASKED;
+    expect_cpu(&jobs[0]);
+    memory.on[0].state = WHARF_GPU_MEMORY_READY;
+    gpu->has_streams = false;
+    expect_cpu(&jobs[0]);
+    gpu->has_streams = true;
+    cr_expect_eq(wharf_place_pool_of(&core, &jobs[0]), WHARF_POOL_LARGE);
+    /* The device's code on the CPU is slower than a processor. */
+    core.fleet.gpu_engine = WHARF_ENGINE_SIMT;
+    expect_cpu(&jobs[0]);
+}

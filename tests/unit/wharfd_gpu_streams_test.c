@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Large chunks of Deflate, zlib and gzip, which a worker decodes by its whole GPU.  The engine is
+ * the GPU's own code on the CPU, which here takes streams from 4 KiB up and cuts them into parts of
+ * 512 bytes.
+ */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "clientlib/wharf.h"
+#include "encoders/codec.h"
+#include "encoders/decode_job.h"
+#include "tests/lib/test_client.h"
+#include "tests/lib/test_data.h"
+#include "tests/lib/test_gpu_memory.h"
+#include "tests/lib/test_outcome.h"
+#include "tests/lib/test_random.h"
+#include "tests/lib/test_storm.h"
+#include "tests/lib/test_wait.h"
+#include "tests/lib/test_wharfd.h"
+
+#define MiB ((size_t)1 << 20)
+enum { N_CODECS = 3, NBYTES = 60000 };
+
+static const uint32_t codecs[N_CODECS] = {WHARF_CODEC_DEFLATE, WHARF_CODEC_ZLIB, WHARF_CODEC_GZIP};
+static const int window_bits[N_CODECS] = {-15, 15, 15 + 16};
+
+static struct test_wharfd wharfd;
+
+static void start(void)
+{
+    setenv("WHARF_SIMT_STREAMS", "4096", 1);
+    test_wharfd_start_gpu(&wharfd, "simt", "chunk = 4K\nhang_timeout = 10min\n");
+}
+
+static double metric(const char *name)
+{
+    return test_wharfd_metric(&wharfd, name, NULL);
+}
+
+/* A session that wants the GPU alone, with memory in all places that a chunk can be in. */
+struct place {
+    struct wharf *wharf;
+    struct test_gpu_memory device;
+    uint8_t *host;
+};
+
+static struct place new_place(void)
+{
+    struct place place = {.wharf = test_wharfd_open(&wharfd, WHARF_ENGINE_SIMT, 0, 4 * MiB)};
+    void *host;
+
+    place.device = test_gpu_memory_new(NULL, 2 * MiB);
+    cr_assert_eq(test_gpu_memory_register(place.wharf, &place.device), 0, "%s",
+                 wharf_error_message());
+    cr_assert_eq(wharf_alloc(place.wharf, 2 * MiB, &host), 0);
+    place.host = host;
+    return place;
+}
+
+static void free_place(struct place *place)
+{
+    wharf_close(place->wharf);
+    test_gpu_memory_free(&place->device);
+    test_wharfd_finish(&wharfd);
+}
+
+/* Sources are in the first half of a memory, outputs in the second one. */
+static uint8_t *memory_of(const struct place *place, bool is_device)
+{
+    return is_device ? place->device.at : place->host;
+}
+
+static size_t pack(unsigned codec, const uint8_t *raw, size_t nbytes, uint8_t *to, size_t avail)
+{
+    z_stream stream = {0};
+
+    /* The least memory, so that blocks are short. */
+    cr_assert_eq(deflateInit2(&stream, 6, Z_DEFLATED, window_bits[codec], 1, Z_DEFAULT_STRATEGY),
+                 Z_OK);
+    stream.next_in = (Bytef *)(uintptr_t)raw;
+    stream.avail_in = (uInt)nbytes;
+    stream.next_out = to;
+    stream.avail_out = (uInt)avail;
+    cr_assert_eq(deflate(&stream, Z_FINISH), Z_STREAM_END);
+    deflateEnd(&stream);
+    return stream.total_out;
+}
+
+/* Decodes by the daemon and here, and compares.  Returns the outcome. */
+static struct wharf_outcome expect_same(const struct place *place, unsigned codec, uint32_t flags,
+                                        const uint8_t *in, size_t in_nbytes, size_t out_avail,
+                                        unsigned number)
+{
+    uint8_t *source = memory_of(place, number & 1) + number % 7;
+    uint8_t *out = memory_of(place, number >> 1 & 1) + MiB + number % 5;
+    uint8_t *want_out = malloc(out_avail);
+    struct wharf_outcome want, got;
+    const struct wharf_decode_job here = {
+        .codec = codecs[codec],
+        .flags = flags,
+        .in = in,
+        .in_nbytes = in_nbytes,
+        .out = want_out,
+        .out_avail = out_avail,
+    };
+    struct wharf_job job = WHARF_JOB_INIT;
+
+    cr_assert(want_out);
+    wharf_decode_job_run(&here, 0, &want);
+    memcpy(source, in, in_nbytes);
+    memset(out - 1, 0xa5, out_avail + 2);
+    job.codec = codecs[codec];
+    job.flags = flags;
+    job.in = source;
+    job.in_nbytes = in_nbytes;
+    job.out = out;
+    job.out_avail = out_avail;
+    cr_assert_eq(wharf_decompress(place->wharf, &job, &got), 0, "%s", wharf_error_message());
+    cr_assert(test_outcome_same(&want, &got), "codec %u, number %u: %s, not %s", codecs[codec],
+              number, test_outcome_text(&got).text, test_outcome_text(&want).text);
+    if (want.result == WHARF_OK)
+        cr_assert_eq(memcmp(want_out, out, want.out_nbytes), 0, "number %u: other bytes", number);
+    cr_assert_eq(out[-1], 0xa5);
+    cr_assert_eq(out[out_avail], 0xa5);
+    free(want_out);
+    return want;
+}
+
+static uint8_t *new_text(void)
+{
+    return test_data_new(test_data_find("text"), 1, NBYTES);
+}
+
+Test(wharfd_gpu_streams, sources_and_outputs_are_in_host_and_gpu_memory, .timeout = 600)
+{
+    uint8_t *raw = new_text(), packed[NBYTES];
+
+    start();
+    struct place place = new_place();
+    for (unsigned i = 0; i < 4 * N_CODECS; i++) {
+        unsigned codec = i / 4;
+        size_t n = pack(codec, raw, NBYTES, packed, sizeof(packed));
+        struct wharf_outcome outcome = expect_same(
+            &place, codec, WHARF_JOB_EXACT_INPUT | WHARF_JOB_EXACT_OUTPUT, packed, n, NBYTES, i);
+        cr_expect_eq(outcome.result, WHARF_OK);
+    }
+    cr_expect_eq(metric("wharf_gpu_streams_total"), 4 * N_CODECS);
+    cr_expect_eq(metric("wharf_gpu_large_chunks_total"), 4 * N_CODECS);
+    free_place(&place);
+    free(raw);
+}
+
+/* What is wrong, and where, and what the job wants besides. */
+Test(wharfd_gpu_streams, outcomes_are_the_processors, .timeout = 600)
+{
+    static const uint32_t flags[] = {0, WHARF_JOB_EXACT_INPUT, WHARF_JOB_EXACT_OUTPUT};
+    uint8_t *raw = new_text(), packed[NBYTES];
+    struct test_random random = {7};
+    unsigned n_bad = 0;
+
+    start();
+    struct place place = new_place();
+    for (unsigned i = 0; i < 60; i++) {
+        size_t n = pack(i % N_CODECS, raw, NBYTES, packed, sizeof(packed));
+        size_t in_nbytes = n + 3, out_avail = NBYTES + 9;
+        memset(packed + n, 0, 3);
+        if (i % 4 == 1)
+            packed[test_random_below(&random, n)] ^= (uint8_t)(1 << test_random_below(&random, 8));
+        else if (i % 4 == 2)
+            in_nbytes = 4096 + test_random_below(&random, n - 4096);
+        else if (i % 4 == 3)
+            out_avail = test_random_below(&random, NBYTES);
+        struct wharf_outcome outcome =
+            expect_same(&place, i % N_CODECS, flags[i / 4 % 3], packed, in_nbytes, out_avail, i);
+        n_bad += outcome.result != WHARF_OK;
+    }
+    cr_expect_gt(n_bad, 30);
+    cr_expect_eq(metric("wharf_gpu_streams_total"), 60);
+    free_place(&place);
+    free(raw);
+}
+
+/* The whole GPU computes no checksums of outputs, so a warp decodes these, as it does what is too
+ * short. */
+Test(wharfd_gpu_streams, others_are_a_warps, .timeout = 600)
+{
+    uint8_t *raw = new_text(), packed[NBYTES];
+
+    start();
+    struct place place = new_place();
+    size_t n = pack(0, raw, NBYTES, packed, sizeof(packed));
+    expect_same(&place, 0, WHARF_JOB_CHECKSUM, packed, n, NBYTES, 0);
+    n = pack(1, raw, 6000, packed, sizeof(packed));
+    cr_assert_lt(n, 4096);
+    expect_same(&place, 1, 0, packed, n, 6000, 0);
+    cr_expect_eq(metric("wharf_gpu_streams_total"), 0);
+    cr_expect_eq(metric("wharf_gpu_large_chunks_total"), 2);
+    free_place(&place);
+    free(raw);
+}
+
+/* ---- clients that write to a source, or cancel ---------------------------------------------- */
+
+struct changer {
+    uint64_t seed;
+    uint8_t *source;
+    size_t nbytes;
+    bool is_over;
+};
+
+/* Half of the time some byte is another. */
+static void *change(void *data)
+{
+    struct changer *changer = data;
+    struct test_random random = {changer->seed};
+
+    while (!__atomic_load_n(&changer->is_over, __ATOMIC_RELAXED)) {
+        size_t at = test_random_below(&random, changer->nbytes);
+        uint8_t byte = __atomic_load_n(&changer->source[at], __ATOMIC_RELAXED);
+        __atomic_store_n(&changer->source[at], (uint8_t)(byte ^ 1u << (at % 8)), __ATOMIC_RELAXED);
+        usleep(50);
+        __atomic_store_n(&changer->source[at], byte, __ATOMIC_RELAXED);
+        usleep(50);
+    }
+    return NULL;
+}
+
+/* Each pass reads the same bytes, so that what comes out has the checksum of its trailer or is an
+ * error; and nothing is written elsewhere. */
+Test(wharfd_gpu_streams, sources_may_change_meanwhile, .timeout = 600)
+{
+    uint8_t *raw = new_text(), packed[NBYTES];
+    struct wharf_outcome outcome;
+    unsigned n_bad = 0;
+
+    start();
+    struct place place = new_place();
+    size_t n = pack(2, raw, NBYTES, packed, sizeof(packed));
+    for (unsigned i = 0; i < 40; i++) {
+        struct wharf_job job = WHARF_JOB_INIT;
+        struct changer changer = {.seed = i, .source = memory_of(&place, i & 1), .nbytes = n};
+        uint8_t *out = memory_of(&place, i >> 1 & 1) + MiB;
+        pthread_t thread;
+        memcpy(changer.source, packed, n);
+        memset(out - 1, 0xa5, NBYTES + 2);
+        job.codec = WHARF_CODEC_GZIP;
+        job.in = changer.source;
+        job.in_nbytes = n;
+        job.out = out;
+        job.out_avail = NBYTES;
+        cr_assert_eq(pthread_create(&thread, NULL, change, &changer), 0);
+        cr_assert_eq(wharf_decompress(place.wharf, &job, &outcome), 0, "%s", wharf_error_message());
+        __atomic_store_n(&changer.is_over, true, __ATOMIC_RELAXED);
+        cr_assert_eq(pthread_join(thread, NULL), 0);
+        cr_expect(outcome.result <= WHARF_BAD_CHECKSUM, "result %u", outcome.result);
+        if (outcome.result == WHARF_OK)
+            cr_expect_eq(crc32(0, out, (uInt)outcome.out_nbytes), crc32(0, raw, NBYTES));
+        n_bad += outcome.result != WHARF_OK;
+        cr_assert_eq(out[-1], 0xa5);
+        cr_assert_eq(out[NBYTES], 0xa5);
+    }
+    cr_expect_gt(n_bad, 0);
+    cr_expect_lt(n_bad, 40);
+    cr_expect_eq(metric("wharf_gpu_streams_total"), 40);
+    cr_expect_eq(metric("wharf_gpu_workers_ended_total"), 0);
+    free_place(&place);
+    free(raw);
+}
+
+/* One that is decoded, and one that waits for it. */
+Test(wharfd_gpu_streams, cancels_are_heard, .timeout = 600)
+{
+    enum { N = 1 << 20 };
+    uint8_t *raw = test_data_new(test_data_find("text"), 3, N);
+    struct wharf_completion completions[2] = {{0}};
+
+    start();
+    struct place place = new_place();
+    size_t n = pack(0, raw, N, place.host, MiB);
+    for (unsigned i = 0; i < 2; i++) {
+        struct wharf_job job = WHARF_JOB_INIT;
+        job.codec = WHARF_CODEC_DEFLATE;
+        job.in = place.host;
+        job.in_nbytes = n;
+        job.out = place.device.at + i * MiB / 2;
+        job.out_avail = MiB;
+        job.user_data = i;
+        cr_assert_eq(wharf_submit(place.wharf, &job, 1), 1, "%s", wharf_error_message());
+    }
+    cr_assert(TEST_WAIT(test_wharfd_metric(&wharfd, "wharf_placements_total", "gpu_memory") == 2));
+    for (unsigned i = 0; i < 2; i++)
+        cr_assert_eq(wharf_cancel(place.wharf, i), 1);
+    cr_assert_eq(wharf_wait(place.wharf, completions, 2, 2, -1), 2);
+    for (unsigned i = 0; i < 2; i++)
+        cr_expect_eq(completions[i].result, WHARF_CANCELLED, "%u", completions[i].result);
+    free_place(&place);
+    free(raw);
+}
+
+/* ---- storms --------------------------------------------------------------------------------- */
+
+/* Of all codecs, of which some are streams: damaged, cancelled and in batches. */
+Test(wharfd_gpu_streams, a_storm_of_jobs_is_decoded_right, .timeout = 600)
+{
+    struct test_chunks chunks;
+
+    start();
+    test_chunks_init(&chunks, 1, 60, 30000, 8);
+    struct wharf *wharf = test_wharfd_open(&wharfd, WHARF_ENGINE_SIMT, 0, 0);
+    struct test_storm storm = {
+        .wharf = wharf,
+        .chunks = &chunks,
+        .seed = 1,
+        .n_jobs = 150,
+        .n_in_flight = 24,
+        .batch_one_in = 4,
+        .cancel_one_in = 10,
+        .limit_s = 600,
+    };
+    struct test_gpu_memory out = test_gpu_memory_new(NULL, test_storm_out_nbytes(&storm)),
+                           in = test_gpu_memory_new(NULL, test_storm_in_nbytes(&storm));
+    storm.out_memory = out.at;
+    storm.in_memory = in.at;
+    cr_assert_eq(test_gpu_memory_register(wharf, &out), 0, "%s", wharf_error_message());
+    cr_assert_eq(test_gpu_memory_register(wharf, &in), 0, "%s", wharf_error_message());
+    cr_assert_eq(test_storm_run(&storm), 0, "%s", storm.error);
+    cr_expect_eq(storm.n_done, storm.n_jobs);
+    cr_expect_gt(metric("wharf_gpu_streams_total"), 5);
+    wharf_close(wharf);
+    test_gpu_memory_free(&out);
+    test_gpu_memory_free(&in);
+    test_chunks_deinit(&chunks);
+    test_wharfd_finish(&wharfd);
+}
