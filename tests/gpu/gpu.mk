@@ -44,6 +44,12 @@ $(GPU_COMPRESS): $(call gpu_obj_of,gpu_compress_main.c gpu_memory_parts.c gpu_cl
     $(call obj,kernels/cuda_error.cu) $(TESTLIB) $(ENCODING_LIB)
 	$(call program,$(STATIC_LIBS) $(CUDA_LIBS),$(CXX))
 
+# A client with large streams, which the whole GPU decodes.
+GPU_LARGE := $(BUILD)/tests/wharf_gpu_large
+$(GPU_LARGE): $(call gpu_obj_of,gpu_large_main.c gpu_gzip.c gpu_memory_parts.c gpu_client.cu) $(call obj,tests/bench/bench_row.c) \
+    $(call obj,kernels/cuda_error.cu) $(TESTLIB) $(ENCODING_LIB)
+	$(call program,$(STATIC_LIBS) $(CUDA_LIBS),$(CXX))
+
 # A client whose streams and jobs wait for each other.
 GPU_STREAM := $(BUILD)/tests/wharf_gpu_stream
 $(GPU_STREAM): $(call gpu_obj_of,gpu_stream_main.c gpu_stream.cu gpu_client.cu gpu_pack.c) \
@@ -67,7 +73,7 @@ $(BUILD)/tests/wharfd-host: $(worker_obj) $(call gpu_obj_of,engine_host.c) $(DAE
 .PHONY: gpu-programs test-gpu test-gpus bench-gpu study-assist study-gpu
 gpu-programs: ## the GPU's worker, its tests and benchmarks, with nvcc
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
-	$(Q)$(MAKE) cuda $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_COMPRESS) $(GPU_STREAM) $(GPU_EXAMPLE) $(BUILD)/tests/example_cuda $(BUILD)/tests/example_line_arrives $(BUILD)/wharf_gpu_library $(BUILD)/wharf_gpu_inflate $(BUILD)/wharf_gpu_line $(BUILD)/wharf_gpu_lines $(BUILD)/wharf_gpu_assist
+	$(Q)$(MAKE) cuda $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_COMPRESS) $(GPU_LARGE) $(GPU_STREAM) $(GPU_EXAMPLE) $(BUILD)/tests/example_cuda $(BUILD)/tests/example_line_arrives $(BUILD)/wharf_gpu_library $(BUILD)/wharf_gpu_inflate $(BUILD)/wharf_gpu_line $(BUILD)/wharf_gpu_lines $(BUILD)/wharf_gpu_assist
 
 # What of kernels is counted there: guards, instructions, registers, stack.
 kernel_obj := $(call obj,$(wildcard kernels/*_kernel.cu))
@@ -133,7 +139,7 @@ gpu_runs  += "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_DAEMON) ve
     "$(GPU_DAEMON) --setting kernel=batch vectors tests/vectors" "$(GPU_DAEMON) --setting kernel=batch check 5000"
 $(BUILD)/restrictions: $(BUILD)/wharfd.service tests/lib/under_unit.py
 	$(Q)tests/lib/under_unit.py compile $< > $@
-gpu_runs  += "$(GPU_STREAM) check 100000" "$(GPU_MEMORY) check 1000" \
+gpu_runs  += "$(GPU_LARGE)" "$(GPU_STREAM) check 100000" "$(GPU_MEMORY) check 1000" \
     "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_MEMORY) check 300"
 gpu_epoch := $(BUILD)/wharf_gpu_epoch
 gpu_runs  += "$(gpu_epoch) check 20000" "$(gpu_epoch) --idle 50 --stay 300 check 20000" \

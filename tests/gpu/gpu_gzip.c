@@ -4,12 +4,15 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
 #include "encoders/crc32_join.h"
 #include "tests/bench/bench_row.h"
+#include "tests/lib/test_data.h"
+#include "tests/lib/test_random.h"
 
 enum { N_THREADS = 16, WINDOW = 32 << 10 };
 
@@ -100,4 +103,38 @@ uint8_t *gpu_gzip_pack(const uint8_t *plain, size_t nbytes, const char *level, s
     free(p.crcs);
     *ret_nbytes = at + sizeof(trailer);
     return stream;
+}
+
+static uint8_t *read_sample(const char *path, size_t *ret_nbytes)
+{
+    FILE *file = bench_check(fopen(path, "rb"));
+
+    fseek(file, 0, SEEK_END);
+    *ret_nbytes = (size_t)ftell(file);
+    rewind(file);
+    uint8_t *bytes = bench_check(malloc(*ret_nbytes));
+    if (fread(bytes, 1, *ret_nbytes, file) != *ret_nbytes)
+        bench_die(path);
+    fclose(file);
+    return bytes;
+}
+
+uint8_t *gpu_gzip_plain(const char *sample_name, size_t nbytes)
+{
+    enum { STRETCH = 4096, SAMPLE = 8 << 20 };
+    const struct test_data_kind *kind = test_data_find(sample_name);
+    size_t n = SAMPLE;
+    uint8_t *sample = kind ? test_data_new(kind, 1, n) : read_sample(sample_name, &n);
+    uint8_t *plain = bench_check(malloc(nbytes));
+    struct test_random random = {1};
+
+    for (size_t at = 0; at < nbytes;) {
+        size_t length = 1 + test_random_below(&random, STRETCH);
+        length = length < n ? length : n;
+        length = length < nbytes - at ? length : nbytes - at;
+        memcpy(plain + at, sample + test_random_below(&random, n - length + 1), length);
+        at += length;
+    }
+    free(sample);
+    return plain;
 }

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_inflate_main.c: one large stream of Deflate by the whole GPU, through libwharf-cuda's call.
- *
- * What is measured are stretches from anywhere in a sample, so that any size has about the sample's
- * statistics.
  */
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
@@ -104,40 +101,6 @@ static bool has_bytes(const struct device_stream *d, const uint8_t *out, size_t 
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */
-
-static uint8_t *read_sample(const char *path, size_t *ret_nbytes)
-{
-    FILE *file = bench_check(fopen(path, "rb"));
-
-    fseek(file, 0, SEEK_END);
-    *ret_nbytes = (size_t)ftell(file);
-    rewind(file);
-    uint8_t *bytes = bench_check(malloc(*ret_nbytes));
-    if (fread(bytes, 1, *ret_nbytes, file) != *ret_nbytes)
-        bench_die(path);
-    fclose(file);
-    return bytes;
-}
-
-static uint8_t *make_plain(const char *sample_name, size_t nbytes)
-{
-    enum { STRETCH = 4096, SAMPLE = 8 << 20 };
-    const struct test_data_kind *kind = test_data_find(sample_name);
-    size_t n = SAMPLE;
-    uint8_t *sample = kind ? test_data_new(kind, 1, n) : read_sample(sample_name, &n);
-    uint8_t *plain = bench_check(malloc(nbytes));
-    struct test_random random = {1};
-
-    for (size_t at = 0; at < nbytes;) {
-        size_t length = 1 + test_random_below(&random, STRETCH);
-        length = length < n ? length : n;
-        length = length < nbytes - at ? length : nbytes - at;
-        memcpy(plain + at, sample + test_random_below(&random, n - length + 1), length);
-        at += length;
-    }
-    free(sample);
-    return plain;
-}
 
 /* A call whose work is measured. */
 typedef void start_fn(void *context);
@@ -244,7 +207,7 @@ static void measure_batch(struct measurement *m, const struct device_stream *d,
 
 static void measure(struct measurement *m)
 {
-    uint8_t *plain = make_plain(m->sample, m->out_nbytes);
+    uint8_t *plain = gpu_gzip_plain(m->sample, m->out_nbytes);
     uint8_t *in = gpu_gzip_pack(plain, m->out_nbytes, m->level, m->piece_nbytes, &m->in_nbytes);
     struct device_stream d = lend(WHARF_CODEC_GZIP, in, m->in_nbytes, m->out_nbytes);
     float ms[REPETITIONS];
