@@ -29,6 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/memo.h"
 #include "kernels/work_queue.h"
 
 #ifdef __cplusplus
@@ -57,6 +58,12 @@ struct wharf_epoch_config {
                           WHARF_EPOCH_MOST_OUT is better */
     uint32_t leaves_room; /* leaves room on the device for so many blocks of other epochs */
     int encodes;          /* the items are WHARF_WORK_ENCODE, and warps need no memory */
+    /* Memory of the device for decoded chunks that are kept (memo.h), 0: none; in how many parts, 1
+     * to WHARF_MEMO_MOST_PARTS, each of at least WHARF_MEMO_LEAST_NBYTES; and the hash's secret. If
+     * the device has no such memory, nothing is kept. */
+    uint64_t memo_nbytes;
+    uint32_t memo_parts;
+    uint32_t memo_key[2];
     /* Another epoch of this process, which outlives this one, or NULL.  This one shares its models
      * and its part of the device, and `share` is ignored. */
     struct wharf_epoch *beside;
@@ -81,7 +88,10 @@ static inline int wharf_epoch_config_good(const struct wharf_epoch_config *confi
 {
     return wharf_work_entries_good(config->n_entries) && config->queue && config->n_warps != 1 &&
            config->share <= 100 && config->chunk_nbytes > 0 && config->chunk_nbytes <= 1u << 28 &&
-           config->idle_us <= WHARF_EPOCH_MAX_US && config->stay_us <= WHARF_EPOCH_MAX_US;
+           config->idle_us <= WHARF_EPOCH_MAX_US && config->stay_us <= WHARF_EPOCH_MAX_US &&
+           (config->memo_nbytes == 0 ||
+            (config->memo_parts > 0 && config->memo_parts <= WHARF_MEMO_MOST_PARTS &&
+             config->memo_nbytes / config->memo_parts >= WHARF_MEMO_LEAST_NBYTES));
 }
 
 /* Facts about an open epoch. */
@@ -96,6 +106,7 @@ struct wharf_epoch_info {
     uint32_t per_batch;       /* a kernel is for one batch */
     uint32_t n_blocks;        /* of the kernel for few items; 0: there is none */
     uint64_t device_nbytes;   /* taken from the device's memory */
+    uint64_t memo_nbytes;     /* of these, for chunks that are kept */
 };
 
 /* The most models at a time. */

@@ -240,6 +240,20 @@ static int make_models(wharf_epoch *epoch)
     return 0;
 }
 
+/* The memory for chunks that are kept, if the device has it. */
+static int make_memo(wharf_epoch *epoch)
+{
+    const wharf_epoch_config &config = epoch->config;
+    uint8_t *memory;
+    if (config.memo_nbytes == 0 || take_memory(epoch, &memory, config.memo_nbytes))
+        return 0;
+    epoch->params.memo =
+        memo_area_of(memory, config.memo_nbytes, config.memo_parts, config.memo_key);
+    epoch->info.memo_nbytes = config.memo_nbytes;
+    WHARF_CUDA_TRY(cudaMemset(memory, 0, config.memo_nbytes));
+    return 0;
+}
+
 static int make_memory(wharf_epoch *epoch)
 {
     epoch_params &p = epoch->params;
@@ -252,7 +266,7 @@ static int make_memory(wharf_epoch *epoch)
         (rc = take_memory(epoch, &p.slots, n_entries * sizeof(*p.slots))) ||
         (rc = take_memory(epoch, &p.tasks, n_entries * MAX_SLICES * sizeof(*p.tasks))) ||
         (p.scratch_nbytes && (rc = take_memory(epoch, &p.scratch, p.n_warps * p.scratch_nbytes))) ||
-        (rc = make_models(epoch)))
+        (rc = make_models(epoch)) || (rc = make_memo(epoch)))
         return rc;
     WHARF_CUDA_TRY(cudaMemset(p.control, 0, sizeof(*p.control)));
     WHARF_CUDA_TRY(cudaMemset(p.slots, 0, n_entries * sizeof(*p.slots)));
@@ -377,6 +391,7 @@ static void cuda_close(wharf_epoch *epoch)
     if (!epoch->config.beside)
         (void)cudaFree(epoch->params.models);
     (void)cudaFree(epoch->params.scratch);
+    (void)cudaFree(epoch->params.memo.memory);
     if (epoch->queue_mapped)
         (void)cuda_unmap_host(epoch, epoch->config.queue, queue_nbytes(epoch));
     delete epoch;

@@ -71,9 +71,22 @@ struct alignas(128) epoch_slot {
     /* In the low half, slices that have ended; in the high half those of them that ended without a
      * copy, since the item was cancelled.  0 again when the last one has. */
     uint32_t n_ended;
+    /* For the warp that decodes the item, so that its registers need not hold them meanwhile. */
+    uint32_t memo; /* what the completion will say of kept chunks: memo.h */
+    uint64_t digest;
 };
 constexpr uint32_t SLOT_QUADS = 5;
 static_assert(offsetof(epoch_slot, tag_4) == 16 * SLOT_QUADS - 4, "tag_4");
+
+/* Where decoded chunks are kept: epoch_memo.cuh. */
+struct memo_area {
+    uint8_t *memory;
+    uint64_t part_nbytes; /* a multiple of 256 */
+    uint64_t log_nbytes;  /* of a part, likewise */
+    uint32_t n_parts;     /* 0: nothing is kept */
+    uint32_t n_entries;   /* of a part, a power of two */
+    uint32_t key[2];
+};
 
 /* A kernel's parameters. */
 struct epoch_params {
@@ -94,6 +107,7 @@ struct epoch_params {
     uint32_t per_batch;
     uint32_t faults;
     uint32_t most_out; /* warps that store to host memory at a time; 0: no limit */
+    memo_area memo;
 };
 
 /* The kernel for many items leaves after few items for this long, and the other one starts. */

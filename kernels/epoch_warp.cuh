@@ -8,6 +8,7 @@
 
 #include "kernels/batch_warp.cuh"
 #include "kernels/epoch_copy.cuh"
+#include "kernels/epoch_memo.cuh"
 #include "kernels/epoch_poll.cuh"
 
 namespace wharf
@@ -78,7 +79,7 @@ WHARF_DEVICE slot_look look_at_slot(const epoch_slot *slot, uint64_t word)
 struct task_item {
     epoch_slot *slot;
     uint32_t index, attempt, taken_ns;
-    uint32_t part; /* what the completion says of a part */
+    uint32_t part; /* what the completion says of a part, or of kept chunks */
     uint32_t begun_ns, fetched_ns, decoded_ns, moved_ns;
 };
 
@@ -342,9 +343,14 @@ WHARF_DEVICE verdict decode_item(const epoch_params &p, const Team &team, const 
     team.copy_in(input, reinterpret_cast<const uint8_t *>(item.src), item.src_nbytes);
     task.fetched_ns = now_ns();
 
+    bool memoizes = may_be_kept(p, item);
     uint8_t *output = reinterpret_cast<uint8_t *>(item.dst);
-    if (item.output == WHARF_WORK_TO_HOST)
+    if (item.output == WHARF_WORK_TO_HOST || memoizes)
         output = aligned_as(scratch.output, item.dst);
+    memo_look look = {};
+    if (memoizes)
+        look = look_for_chunk(p, task.slot, input);
+    bool is_hit = any_lane(look.entry != nullptr);
     chunk_job job = {uniform_global(fresh_pointer(input)),
                      item.src_nbytes,
                      output,
@@ -354,10 +360,20 @@ WHARF_DEVICE verdict decode_item(const epoch_params &p, const Team &team, const 
                      scratch.decoder,
                      step_budget(item.src_nbytes, item.dst_nbytes),
                      stop_of(task.slot)};
-    verdict v = settle_item(item, output, team.decode(item.codec, job));
+    verdict v = is_hit ? copy_kept(team, look, output) : team.decode(item.codec, job);
+    syncwarp();
+    if (may_be_kept(p, item)) {
+        if (any_lane(v.result == WHARF_OK && load(&task.slot->memo) == WHARF_MEMO_LOOKED))
+            keep_chunk(p, team, task.slot, input, output, v);
+        task.part = load(&task.slot->memo);
+    }
+    v = settle_item(item, output, v);
     syncwarp();
     task.decoded_ns = now_ns();
-    bool to_host = any_lane(v.result == WHARF_OK && item.output == WHARF_WORK_TO_HOST);
+    bool is_good = any_lane(v.result == WHARF_OK);
+    bool to_host = is_good && any_lane(item.output == WHARF_WORK_TO_HOST);
+    if (is_good && !to_host && may_be_kept(p, item))
+        team.copy_in(reinterpret_cast<uint8_t *>(item.dst), output, v.out_nbytes);
     return take_out(p, team, task.slot, v, to_host,
                     {reinterpret_cast<uint8_t *>(item.dst), fresh_pointer(output)});
 }

@@ -162,6 +162,8 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  * block may set others meanwhile
  *   atomic_xor(p, v)  uint32_t in global memory: flips the bits of v, as atomic_or sets them
  *   atomic_min(p, v)  uint64_t in global memory: the less of v and what was there
+ *   atomic_swap_if(p, old, v)  uint32_t, uint64_t in global memory: stores v if old is there,
+ *                     returns what was there
  *
  * Memory that others write meanwhile: one lane.  Of all of these the compiler leaves out none and
  * moves none past another; none goes by a cache that does not hear of others' stores

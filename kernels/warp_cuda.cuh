@@ -566,6 +566,17 @@ WHARF_DEVICE void atomic_xor(uint32_t *p, uint32_t v)
     atomicXor(p, v);
 }
 
+WHARF_DEVICE uint32_t atomic_swap_if(uint32_t *p, uint32_t old, uint32_t v)
+{
+    return atomicCAS(p, old, v);
+}
+
+WHARF_DEVICE uint64_t atomic_swap_if(uint64_t *p, uint64_t old, uint64_t v)
+{
+    return atomicCAS(reinterpret_cast<unsigned long long *>(p), (unsigned long long)old,
+                     (unsigned long long)v);
+}
+
 WHARF_DEVICE void atomic_min(uint64_t *p, uint64_t v)
 {
     atomicMin(reinterpret_cast<unsigned long long *>(p), (unsigned long long)v);

@@ -121,7 +121,8 @@ struct wharf_work_item {
     uint64_t dst;
     uint32_t dst_nbytes;
     uint32_t tag_1;
-    /* With DECODE_LARGE; with DECODE_PART, WHARF_WORK_PART; else 0. */
+    /* With DECODE_LARGE; with DECODE_PART, WHARF_WORK_PART; with DECODE, whose kept chunks may
+     * serve (memo.h), 0: nobody's; else 0. */
     uint64_t staging;
     uint32_t attempt; /* not 0; differs each time that a job is retried */
     uint32_t tag_2;
@@ -150,7 +151,8 @@ struct wharf_work_completion {
     uint32_t serial_2;
     uint32_t decode_ns;
     uint32_t move_ns; /* moving the output to the host */
-    uint32_t part;    /* of DECODE_PART, like bit_offset then: see struct wharf_work_part; else 0 */
+    /* Of DECODE_PART, like bit_offset then: see struct wharf_work_part.  Of DECODE: see memo.h. */
+    uint32_t part;
     uint32_t serial_3;
 };
 

@@ -145,6 +145,8 @@ int make_memory(wharf_epoch *epoch)
         !take_memory(epoch, &p.tasks, (size_t)config.n_entries * MAX_SLICES * sizeof(*p.tasks)) ||
         !take_models(epoch) || !take_memory(epoch, &p.scratch, p.n_warps * p.scratch_nbytes))
         return fail(-ENOMEM, "memory of the device");
+    if (uint8_t * memo; config.memo_nbytes && take_memory(epoch, &memo, config.memo_nbytes))
+        p.memo = memo_area_of(memo, config.memo_nbytes, config.memo_parts, config.memo_key);
     return 0;
 }
 
@@ -198,6 +200,7 @@ void simt_close(wharf_epoch *epoch)
     if (!epoch->config.beside)
         free_models(epoch);
     free(epoch->params.scratch);
+    free(epoch->params.memo.memory);
     delete epoch;
 }
 
@@ -274,6 +277,7 @@ void simt_info(const wharf_epoch *epoch, wharf_epoch_info *ret_info)
         snprintf(ret_info->share_text, sizeof(ret_info->share_text), "fewer warps");
     ret_info->n_shared_nbytes = sizeof(any_codec::shared);
     ret_info->device_nbytes = epoch->device_nbytes;
+    ret_info->memo_nbytes = epoch->params.memo.n_parts ? epoch->config.memo_nbytes : 0;
     ret_info->n_blocks = epoch->n_few ? epoch->params.n_warps : 0;
     ret_info->per_batch = epoch->params.per_batch;
 }

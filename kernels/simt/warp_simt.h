@@ -447,6 +447,14 @@ inline void atomic_xor(uint32_t *p, uint32_t v)
     __atomic_fetch_xor(p, v, __ATOMIC_RELAXED);
 }
 
+template <typename T>
+inline T atomic_swap_if(T *p, T old, T v)
+{
+    simt::check_aligned(p, sizeof(T));
+    __atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return old;
+}
+
 inline void atomic_min(uint64_t *p, uint64_t v)
 {
     uint64_t old = __atomic_load_n(p, __ATOMIC_RELAXED);
