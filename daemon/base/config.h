@@ -130,6 +130,8 @@ struct wharf_config {
     uint64_t gpu_large_nbytes;
     uint64_t gpu_large_longest_ns;
     uint64_t gpu_compress_warps;
+    uint64_t gpu_memo_nbytes;
+    uint64_t n_gpu_memo_users;
     uint64_t gpu_hang_timeout_ns;
     uint64_t gpu_start_timeout_ns;
     uint64_t gpu_ban_ns;

@@ -10,6 +10,7 @@
 #include "daemon/base/config_table.h"
 #include "daemon/base/config_value.h"
 #include "daemon/base/uid_ranges.h"
+#include "kernels/memo.h"
 #include "proto/wharf_ring.h"
 
 /* Pairs of limits: if the first one is above the second one, it can never be reached. */
@@ -161,11 +162,22 @@ static void check_paths(const struct wharf_config *config, struct wharf_config_r
     }
 }
 
+/* A part that holds no chunk would be a setting without effect. */
+static void check_memo(const struct wharf_config *config, struct wharf_config_report *report)
+{
+    if (config->gpu_memo_nbytes > 0 &&
+        config->gpu_memo_nbytes / config->n_gpu_memo_users < WHARF_MEMO_LEAST_NBYTES)
+        wharf_config_report_of(report, true, "gpu", "memo",
+                               "[gpu] memo is less than %u KiB for each of memo_users",
+                               (unsigned)(WHARF_MEMO_LEAST_NBYTES >> 10));
+}
+
 void wharf_config_check(const struct wharf_config *config, struct wharf_config_report *report)
 {
     char section[WHARF_CONFIG_NAME_NBYTES + sizeof("tenant ")];
 
     check_paths(config, report);
+    check_memo(config, report);
     check_limits("quota", &config->quota, report);
     for (size_t i = 0; i < config->n_groups; i++) {
         struct wharf_quota quota = wharf_config_quota_of(config, "", config->groups[i].name);

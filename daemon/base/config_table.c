@@ -16,6 +16,7 @@
 #include "daemon/base/config.h"
 #include "daemon/base/log.h"
 #include "daemon/base/log_level.h"
+#include "kernels/memo.h"
 #include "proto/wharf_ring.h"
 
 #define US ((uint64_t)1000)
@@ -168,6 +169,13 @@ const struct wharf_setting wharf_settings[] = {
     {"gpu", "compress", COUNT, AT_START, DAEMON(gpu_compress_warps), "32", 0, 512, NULL,
      "Warps of each GPU that compress, by bdi, fpc, cpack, best and palette, and do nothing else; "
      "0: GPUs do not compress."},
+    {"gpu", "memo", BYTES, AT_START, DAEMON(gpu_memo_nbytes), "0", 0, TiB, NULL,
+     "Memory of each GPU for decoded chunks of deflate, zlib and gzip, which are copied instead of "
+     "decoded where the same user's jobs have the same chunk again; 0: none."},
+    {"gpu", "memo_users", COUNT, AT_START, DAEMON(n_gpu_memo_users), "4", 1, WHARF_MEMO_MOST_PARTS,
+     NULL,
+     "How many tenants have a part of memo, all of the same size; later ones have none until one "
+     "of them is forgotten, as keep_tenants says."},
     {"gpu", "kernel", CHOICE, AT_START, DAEMON(gpu_kernel), "auto", 0, 0, gpu_kernels,
      "epoch: a kernel stays while there is work; batch: one for each batch of work; auto is epoch, "
      "or batch under profilers, launches that block and display watchdogs."},

@@ -370,6 +370,14 @@ static void add_info(struct wharf_stats_page *page, const struct wharf_stats_gro
           row->stats.compressed_in_nbytes)                                                         \
     VALUE(compressed_out_bytes_total, COUNTER, TENANT, "Bytes that these became.",                 \
           row->stats.compressed_out_nbytes)                                                        \
+    VALUE(memo_lookups_total, COUNTER, TENANT,                                                     \
+          "Chunks that were searched for among those that GPUs keep.", row->stats.memo.n_looked)   \
+    VALUE(memo_hits_total, COUNTER, TENANT, "Those of them that were there, and were copied.",     \
+          row->stats.memo.n_hits)                                                                  \
+    VALUE(memo_kept_total, COUNTER, TENANT, "Chunks that were decoded and kept.",                  \
+          row->stats.memo.n_kept)                                                                  \
+    VALUE(memo_evicted_total, COUNTER, TENANT, "Kept chunks that left for others.",                \
+          row->stats.memo.n_evicted)                                                               \
     VALUE(files, GAUGE, TENANT, "Files that are registered.", row->n_files)                        \
     VALUE(file_processes, GAUGE, TENANT, "Processes of the daemon that read and write files.",     \
           row->n_file_processes)                                                                   \

@@ -17,6 +17,14 @@ void wharf_engine_stats_add(struct wharf_engine_stats *to, const struct wharf_en
     wharf_histogram_merge(&to->run, &more->run);
 }
 
+void wharf_memo_stats_add(struct wharf_memo_stats *to, const struct wharf_memo_stats *more)
+{
+    to->n_looked += more->n_looked;
+    to->n_hits += more->n_hits;
+    to->n_kept += more->n_kept;
+    to->n_evicted += more->n_evicted;
+}
+
 void wharf_tenant_stats_add(struct wharf_tenant_stats *to, const struct wharf_tenant_stats *more)
 {
     for (unsigned i = 0; i < WHARF_STATS_N_ENGINES; i++)
@@ -32,6 +40,7 @@ void wharf_tenant_stats_add(struct wharf_tenant_stats *to, const struct wharf_te
     to->n_compressed += more->n_compressed;
     to->compressed_in_nbytes += more->compressed_in_nbytes;
     to->compressed_out_nbytes += more->compressed_out_nbytes;
+    wharf_memo_stats_add(&to->memo, &more->memo);
     to->file_in_nbytes += more->file_in_nbytes;
     to->file_out_nbytes += more->file_out_nbytes;
     to->n_evicted += more->n_evicted;

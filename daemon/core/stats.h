@@ -60,6 +60,11 @@ struct wharf_engine_stats {
     struct wharf_histogram run;
 };
 
+/* Of chunks that GPUs keep: searches and those that found one, chunks kept and evicted. */
+struct wharf_memo_stats {
+    uint64_t n_looked, n_hits, n_kept, n_evicted;
+};
+
 struct wharf_tenant_stats {
     struct wharf_engine_stats engines[WHARF_STATS_N_ENGINES];
     struct wharf_histogram latency[WHARF_STATS_N_CLASSES]; /* of jobs that an engine began */
@@ -70,6 +75,7 @@ struct wharf_tenant_stats {
     uint64_t n_doorbells;
     uint64_t n_compressed; /* of the engines' chunks, those that compress; bytes of the good ones */
     uint64_t compressed_in_nbytes, compressed_out_nbytes;
+    struct wharf_memo_stats memo;
     uint64_t file_in_nbytes;               /* of good chunks: sources in files, */
     uint64_t file_out_nbytes;              /* and outputs to files */
     uint64_t n_evicted;                    /* arenas and regions that were evicted from GPUs */
@@ -99,6 +105,7 @@ static inline void wharf_histogram_merge(struct wharf_histogram *to,
 }
 
 /* stats.c: sums. */
+void wharf_memo_stats_add(struct wharf_memo_stats *to, const struct wharf_memo_stats *more);
 void wharf_engine_stats_add(struct wharf_engine_stats *to, const struct wharf_engine_stats *more);
 void wharf_tenant_stats_add(struct wharf_tenant_stats *to, const struct wharf_tenant_stats *more);
 

@@ -24,6 +24,7 @@
 #include "daemon/core/queues.h"
 #include "daemon/core/stats.h"
 #include "daemon/core/totals.h"
+#include "kernels/memo.h"
 
 /* ---- by name ------------------------------------------------------------------------------- */
 
@@ -217,11 +218,35 @@ void wharf_tenants_init(struct wharf_tenants *tenants)
     tenants->n = tenants->n_idle = tenants->n_walks = 0;
     tenants->n_to_tidy = tenants->n_refused = 0;
     tenants->last_number = 0;
+    tenants->memo_parts = 0;
+}
+
+uint64_t wharf_tenant_memo_owner(struct wharf_tenants *tenants, struct wharf_tenant *tenant,
+                                 uint32_t n_parts)
+{
+    uint32_t part = 0;
+
+    if (tenant->memo_owner)
+        return tenant->memo_owner;
+    while (part < n_parts && (tenants->memo_parts >> part & 1))
+        part++;
+    if (part == n_parts)
+        return 0;
+    tenants->memo_parts |= (uint64_t)1 << part;
+    tenant->memo_owner = WHARF_MEMO_OWNER(part, tenant->number);
+    return tenant->memo_owner;
+}
+
+static void give_memo_back(struct wharf_tenants *tenants, const struct wharf_tenant *tenant)
+{
+    if (tenant->memo_owner)
+        tenants->memo_parts &= ~((uint64_t)1 << WHARF_MEMO_PART_OF(tenant->memo_owner));
 }
 
 static void drop(struct wharf_tenants *tenants, struct wharf_tenant *tenant)
 {
     wake(tenant);
+    give_memo_back(tenants, tenant);
     forget_refusals(tenant);
     leave(tenants, tenant);
     wharf_tenant_stats_add(&tenants->dropped, &tenant->stats);

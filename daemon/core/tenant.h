@@ -105,6 +105,7 @@ struct wharf_tenant {
     bool is_suspended;                     /* its jobs do not start */
     struct wharf_list suspended_link;      /* in the core's list of suspended tenants */
     uint32_t n_references;                 /* held by users that are not charged to it */
+    uint64_t memo_owner;                   /* of decoded chunks that GPUs keep (memo.h); 0: none */
     uint32_t n_gpu_models[WHARF_MAX_GPUS]; /* its models' places on each GPU (gpu_models.h) */
     uint32_t n_active;                     /* its sessions that are active or were until recently */
     uint64_t active_weight;                /* its weight when the first of them became active */
@@ -153,6 +154,7 @@ struct wharf_tenants {
     uint32_t n_walks;   /* iterations in progress, during which no tenant is dropped */
     uint32_t n_to_tidy; /* tenants that wharf_tenants_tidy_on has not visited yet */
     uint64_t last_number;
+    uint64_t memo_parts; /* bit i: some tenant has part i of the memory for chunks that are kept */
     struct wharf_tenant_stats dropped; /* sums of dropped tenants */
 };
 
@@ -261,6 +263,11 @@ void wharf_tenant_charge_anyway(struct wharf_tenant *tenant, const struct wharf_
 
 /* Returns some or all of the charge. */
 void wharf_tenant_give_back(struct wharf_tenant *tenant, const struct wharf_use *use);
+
+/* Whose the chunks are that GPUs keep for the tenant, who then has one of n_parts for as long as it
+ * exists; 0: there is none left. */
+uint64_t wharf_tenant_memo_owner(struct wharf_tenants *tenants, struct wharf_tenant *tenant,
+                                 uint32_t n_parts);
 
 /* The estimates for its jobs with these flags. */
 static inline struct wharf_estimates *wharf_tenant_estimates(struct wharf_tenant *tenant,

@@ -163,6 +163,7 @@ static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_
         .dst = wharf_gpu_device_address(backend, chunk.destination, chunk.dst_offset),
         .src_nbytes = (uint32_t)chunk.in_nbytes,
         .dst_nbytes = (uint32_t)chunk.out_avail,
+        .staging = wharf_gpu_memo_owner(backend, gpu_piece->piece.job),
         .attempt = wharf_gpu_next_attempt(backend),
         .checksum = chunk.checksum,
         .codec = submission->codec,
@@ -221,6 +222,7 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
         wharf_gpu_models_use(backend->view, &piece->job->model->memory->on[backend->gpu], now_ns);
     wharf_gpu_room_use(backend->gpu, piece->job, now_ns);
     gpu_piece->nbytes = 0;
+    gpu_piece->memo = (struct wharf_memo_stats){0};
     for (uint32_t i = 0; i < n_items; i++) {
         take_item(backend, piece->job->session->tenant);
         gpu_piece->nbytes += submit_item(backend, gpu_piece, i);

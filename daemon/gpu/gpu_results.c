@@ -204,6 +204,7 @@ static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_
         const struct wharf_gpu_item *item = wharf_gpu_item_at(backend, gpu_piece->first + i);
         struct wharf_outcome outcome = outcome_of(piece->job, &item->outcome);
         wharf_piece_take_outcome(piece, i, backend->engine, &outcome);
+        wharf_gpu_memo_count(gpu_piece, item);
         gpu_piece->took_ns += item->took_ns;
         gpu_piece->n_of_gpu++;
         gpu_piece->out_nbytes += item->outcome.out_nbytes;
@@ -304,6 +305,8 @@ static void count_decoded(struct wharf_gpu_backend *backend,
     backend->view->out_nbytes += gpu_piece->out_nbytes;
     backend->view->n_large_chunks += gpu_piece->is_aside;
     backend->view->n_streams += is_stream(gpu_piece);
+    if (gpu_piece->has_places)
+        wharf_memo_stats_add(&gpu_piece->piece.job->session->tenant->stats.memo, &gpu_piece->memo);
 }
 
 static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,

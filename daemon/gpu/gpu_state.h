@@ -20,6 +20,7 @@
 #include "daemon/core/piece.h"
 #include "daemon/core/retry_queue.h"
 #include "daemon/core/segment.h"
+#include "daemon/core/stats.h"
 #include "daemon/gpu/worker_link.h"
 #include "daemon/placement/gpu_room.h"
 #include "daemon/placement/place_cost.h"
@@ -80,6 +81,7 @@ struct wharf_gpu_piece {
     uint32_t n_of_gpu;   /* chunks that the worker decoded, */
     uint64_t out_nbytes; /* their output in bytes, */
     uint64_t took_ns;    /* and the sum of their warp times */
+    struct wharf_memo_stats memo;
 };
 
 /* One item: its place in the queue. */
@@ -249,6 +251,7 @@ struct wharf_gpu_backend {
     uint64_t codecs;   /* bit i: it decodes codec i */
     bool is_per_batch; /* it starts a kernel for each batch */
     bool is_beside;    /* other processes' kernels run beside its own */
+    bool has_memo;     /* it keeps decoded chunks */
     char device[64];   /* for messages */
     char failure[320]; /* its last message about a failure */
 
@@ -476,6 +479,19 @@ bool wharf_gpu_parts_join(struct wharf_gpu_backend *backend, const struct wharf_
  * the lock. */
 void wharf_gpu_parts_take_whole(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece,
                                 uint64_t now_ns);
+
+/* ---- gpu_memo.c ---------------------------------------------------------------------------- */
+
+/* The worker is ready. */
+void wharf_gpu_memo_ready(struct wharf_gpu_backend *backend,
+                          const struct wharf_worker_ready *ready);
+
+/* Whose kept chunks may serve the job's: the member `staging` of its items; 0: nobody's.  Under the
+ * lock. */
+uint64_t wharf_gpu_memo_owner(struct wharf_gpu_backend *backend, const struct wharf_job *job);
+
+/* Counts what a completion says of a chunk.  Without the lock. */
+void wharf_gpu_memo_count(struct wharf_gpu_piece *piece, const struct wharf_gpu_item *item);
 
 /* ---- gpu_large.c --------------------------------------------------------------------------- */
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpu_worker.c: the life of a GPU's worker process, as the core sees it. */
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
@@ -58,9 +60,14 @@ static int set_up(struct wharf_gpu_backend *backend)
                 .stay_ns = config->gpu_stay_ns,
                 .large_nbytes = config->gpu_large_nbytes,
                 .encode_warps = (uint32_t)config->gpu_compress_warps,
+                .memo_nbytes = config->gpu_memo_nbytes,
+                .memo_users = (uint32_t)config->n_gpu_memo_users,
             },
     };
 
+    if (getrandom(message.setup.memo_key, sizeof(message.setup.memo_key), 0) !=
+        sizeof(message.setup.memo_key))
+        return -EIO;
     strncpy(message.setup.version, WHARF_VERSION, sizeof(message.setup.version) - 1);
     return wharf_worker_link_send(&backend->link, &message, backend->queue.fd);
 }
@@ -197,6 +204,7 @@ static void take_ready(struct wharf_gpu_backend *backend, const struct wharf_wor
             "GPU %s: there is no memory of it for chunks over [gpu] chunk: sessions that want "
             "nothing but the GPU get NO_MEMORY for them",
             backend->name);
+    wharf_gpu_memo_ready(backend, ready);
     int r = wharf_gpu_self_test_begin(backend);
     if (r == 0)
         backend->state = WHARF_GPU_PROVING;

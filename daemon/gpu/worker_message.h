@@ -99,7 +99,9 @@ struct wharf_worker_setup {
     uint64_t stay_ns;      /* or after so long in any case */
     uint64_t large_nbytes; /* of source and destination of a large item; 0: there are none */
     uint32_t encode_warps; /* that encode; 0: there are none */
-    uint32_t zero;
+    uint32_t memo_users;   /* parts of the memory for decoded chunks that are kept, */
+    uint64_t memo_nbytes;  /* of so many bytes, 0: none; */
+    uint32_t memo_key[2];  /* and its hash's secret */
 };
 
 struct wharf_worker_ready {
@@ -115,6 +117,7 @@ struct wharf_worker_ready {
     uint32_t is_beside;     /* not 0: other processes' kernels run beside its own, by MPS */
     uint32_t n_encode;      /* warps that encode */
     uint32_t least_stream;  /* the whole GPU decodes streams from so many bytes on; 0: none */
+    uint32_t has_memo;      /* not 0: it keeps decoded chunks */
 };
 
 struct wharf_worker_message {

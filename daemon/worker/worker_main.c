@@ -141,6 +141,9 @@ static void open_engine(struct wharf_worker *worker)
         .per_batch_if_watched = is_auto,
         .few = setup->engine == WHARF_ENGINE_SIMT ? 0 : FEW,
         .most_out = WHARF_EPOCH_MOST_OUT,
+        .memo_nbytes = setup->memo_nbytes,
+        .memo_parts = setup->memo_users,
+        .memo_key = {setup->memo_key[0], setup->memo_key[1]},
         .leaves_room = (setup->large_nbytes > 0) + encode_blocks(setup),
         .faults = setup->has_faults != 0,
     };
@@ -233,6 +236,7 @@ static void describe(const struct wharf_worker *worker, struct wharf_worker_read
     ret_ready->device_nbytes = info.device_nbytes;
     ret_ready->is_beside = wharf_worker_is_beside(worker->device);
     ret_ready->per_batch = info.per_batch;
+    ret_ready->has_memo = info.memo_nbytes > 0;
     /* The driver shows a worker of a MIG instance nothing but that instance. */
     ret_ready->place = strncmp(worker->gpu, "MIG-", 4) == 0 ? 0 : (uint32_t)worker->device + 1;
     for (uint32_t i = 0; i < WHARF_N_CODECS; i++)
