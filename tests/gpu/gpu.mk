@@ -50,6 +50,12 @@ $(GPU_LARGE): $(call gpu_obj_of,gpu_large_main.c gpu_gzip.c gpu_memory_parts.c g
     $(call obj,kernels/cuda_error.cu) $(TESTLIB) $(ENCODING_LIB)
 	$(call program,$(STATIC_LIBS) $(CUDA_LIBS),$(CXX))
 
+# A client whose chunks come again.
+GPU_MEMO := $(BUILD)/tests/wharf_gpu_memo
+$(GPU_MEMO): $(call gpu_obj_of,gpu_memo_main.c gpu_memory_parts.c gpu_client.cu) $(call obj,tests/bench/bench_row.c) \
+    $(call obj,kernels/cuda_error.cu) $(TESTLIB) $(ENCODING_LIB)
+	$(call program,$(STATIC_LIBS) $(CUDA_LIBS),$(CXX))
+
 # A client whose streams and jobs wait for each other.
 GPU_STREAM := $(BUILD)/tests/wharf_gpu_stream
 $(GPU_STREAM): $(call gpu_obj_of,gpu_stream_main.c gpu_stream.cu gpu_client.cu gpu_pack.c) \
@@ -73,7 +79,7 @@ $(BUILD)/tests/wharfd-host: $(worker_obj) $(call gpu_obj_of,engine_host.c) $(DAE
 .PHONY: gpu-programs test-gpu test-gpus bench-gpu study-assist study-gpu
 gpu-programs: ## the GPU's worker, its tests and benchmarks, with nvcc
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
-	$(Q)$(MAKE) cuda $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_COMPRESS) $(GPU_LARGE) $(GPU_STREAM) $(GPU_EXAMPLE) $(BUILD)/tests/example_cuda $(BUILD)/tests/example_line_arrives $(BUILD)/wharf_gpu_library $(BUILD)/wharf_gpu_inflate $(BUILD)/wharf_gpu_line $(BUILD)/wharf_gpu_lines $(BUILD)/wharf_gpu_assist
+	$(Q)$(MAKE) cuda $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_COMPRESS) $(GPU_LARGE) $(GPU_MEMO) $(GPU_STREAM) $(GPU_EXAMPLE) $(BUILD)/tests/example_cuda $(BUILD)/tests/example_line_arrives $(BUILD)/wharf_gpu_library $(BUILD)/wharf_gpu_inflate $(BUILD)/wharf_gpu_line $(BUILD)/wharf_gpu_lines $(BUILD)/wharf_gpu_assist
 
 # What of kernels is counted there: guards, instructions, registers, stack.
 kernel_obj := $(call obj,$(wildcard kernels/*_kernel.cu))
