@@ -314,7 +314,11 @@ static enum wharf_pool choose_why(const struct wharf_core *core, const struct wh
         return is_small_enough(core, job) ? WHARF_POOL_GPU : WHARF_POOL_LARGE;
     }
     bool is_stream = is_stream_by_choice(core, job);
-    if (!is_stream && !is_small_enough(core, job))
+    /* Warps that compress need no memory of a chunk's size.  But one takes several times as long as
+     * a processor, which tells where somebody waits for a large chunk. */
+    bool may_be_large =
+        is_stream || (wharf_job_compresses(job) && job->lane != WHARF_LANE_INTERACTIVE);
+    if (!may_be_large && !is_small_enough(core, job))
         return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
     if (state != WHARF_GPU_MEMORY_READY)
         return cpu_because(WHARF_PLACED_NOT_PINNED, ret_why);

@@ -359,6 +359,27 @@ Test(wharfd_place, chunks_to_compress_go_where_warps_are, .init = set_up, .fini 
     cr_assert_eq(wharf_place_n_queued(&core), 0);
 }
 
+/* A chunk over [gpu] chunk too, unless somebody waits for it. */
+Test(wharfd_place, large_chunks_to_compress_go_there_too, .init = set_up, .fini = tear_down)
+{
+    static const uint8_t lanes[] = {WHARF_LANE_INTERACTIVE, WHARF_LANE_NORMAL, WHARF_LANE_IDLE};
+
+    core.fleet.gpu_encoders = UINT64_C(1) << WHARF_CODEC_BDI;
+    core.fleet.gpus[0].n_encode = core.fleet.gpus[0].n_encode_free = 3;
+    for (unsigned i = 0; i < 3; i++) {
+        struct wharf_job job;
+        uint64_t nbytes = core.config.gpu_chunk_nbytes + 1;
+        test_bare_job_init(&job, &session, WHARF_CODEC_BDI, nbytes, nbytes, &region, &region);
+        job.submission.flags = WHARF_JOB_COMPRESS;
+        job.lane = lanes[i];
+        job.pool = WHARF_POOL_NONE;
+        wharf_place_push(&core, &job, false);
+        cr_assert_eq(job.pool, i == 0 ? WHARF_POOL_CPU : WHARF_POOL_ENCODE, "%u", i);
+        cr_assert_eq(job.why, i == 0 ? WHARF_PLACED_TOO_LARGE : WHARF_PLACED_GPU_SOONER);
+        wharf_place_remove(&core, &job);
+    }
+}
+
 /* Idle work is not for who asks for other lanes alone. */
 Test(wharfd_place, idle_chunks_wait_for_an_idle_gpu, .init = set_up, .fini = tear_down)
 {
