@@ -46,6 +46,12 @@ static void print_names(const char *title, uint64_t bits, const char *(*name_of)
     putchar('\n');
 }
 
+/* Of all tenants that are told of. */
+static double sum_of(const struct wharf_cli_metrics *metrics, const char *family)
+{
+    return wharf_cli_metrics_sum(metrics, family, "", NULL, NULL);
+}
+
 static double of_gpu(const struct wharf_cli_metrics *metrics, const char *family, const char *gpu)
 {
     return wharf_cli_metrics_sum(metrics, family, "", "gpu", gpu);
@@ -124,6 +130,20 @@ static unsigned print_gpus(const struct wharf_cli_metrics *metrics)
     return n;
 }
 
+/* A line where chunks were searched for among those that GPUs keep.  Returns how many lines. */
+static unsigned print_memo(const struct wharf_cli_metrics *metrics)
+{
+    double n_looked = sum_of(metrics, "wharf_memo_lookups_total");
+    double n_hits = sum_of(metrics, "wharf_memo_hits_total");
+
+    if (n_looked <= 0)
+        return 0;
+    printf("%-9s%.0f of %.0f chunks copied instead of decoded, %.1f %%; %.0f kept, %.0f evicted\n",
+           "memo", n_hits, n_looked, 100 * n_hits / n_looked,
+           sum_of(metrics, "wharf_memo_kept_total"), sum_of(metrics, "wharf_memo_evicted_total"));
+    return 1;
+}
+
 unsigned wharf_cli_daemon_summary_print(const struct wharf_cli_metrics *metrics,
                                         const struct wharf_info *info, const char *path)
 {
@@ -144,6 +164,7 @@ unsigned wharf_cli_daemon_summary_print(const struct wharf_cli_metrics *metrics,
            value_of(metrics, "wharf_jobs_queued"),
            io && strcmp(io, "epoll") == 0 ? "; without io_uring" : "");
     n_more = print_gpus(metrics);
+    n_more += print_memo(metrics);
     n_more += print_files(metrics);
     printf("%-9sa job of yours %s, a batch %llu chunks\n", "limits",
            wharf_cli_size_text(info->max_job_nbytes, job),

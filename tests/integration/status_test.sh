@@ -284,6 +284,21 @@ test_status_has_a_line_for_each_gpu() {
     done
 }
 
+# A container of three chunks, twice.
+test_status_tells_of_chunks_that_gpus_keep() {
+    start_daemon '[gpu]' 'engine = simt' 'memo = 8M'
+    "$WHARF" status --socket s > out
+    expect_status 1 grep -q '^memo' out
+    seq 2500 > data
+    "$WHARF" pack --embedded -c zlib -b 4K -o data.whr data
+    for _ in 1 2; do
+        "$WHARF" unpack --socket s --engine simt -fo out.data data.whr
+        cmp out.data data
+    done
+    "$WHARF" status --socket s > out
+    grep -q '^memo     3 of 6 chunks copied instead of decoded, 50.0 %; 3 kept, 0 evicted$' out
+}
+
 test_ping_answers_and_drain_ends_it() {
     start_daemon
     "$WHARF" ping --socket s -n 3 > out
