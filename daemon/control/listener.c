@@ -386,9 +386,7 @@ static void on_ready(struct wharf_source *source, uint32_t ready)
     struct wharf_server *server = listener->server;
 
     (void)ready;
-    if (wharf_closer_process_is_full(server->closer_process) ||
-        (listener->config->tenant == WHARF_TENANT_BY_PEER &&
-         wharf_owners_are_busy(server->owners))) {
+    if (wharf_closer_process_is_full(server->closer_process)) {
         pause_accepting(listener);
         return;
     }

@@ -6,8 +6,8 @@
  * cache or by asking a disposable process (owner_process.h), until the tenant is known.  Sockets
  * that wait for the same uid share one question.  Up to MOST_ASKED questions are asked at a time,
  * so that one slow look-up does not delay others; a process that exceeds its time is killed and
- * replaced.  While look-ups hang, sockets fall back to the last known owner, or the tenant
- * `unknown`, so that the waiting room never fills up.
+ * replaced.  Sockets for which there is no room to wait, and most of them while look-ups hang, fall
+ * back to the last known owner, or the tenant `unknown`.  So those who are known are always let in.
  */
 #include "daemon/control/owner.h"
 
@@ -23,12 +23,14 @@
 #include "daemon/base/log.h"
 #include "daemon/base/log_level.h"
 #include "daemon/base/loop.h"
+#include "daemon/base/machine.h"
 #include "daemon/control/connection.h"
 #include "daemon/control/connection_accept.h"
 #include "daemon/control/member_cache.h"
 #include "daemon/control/owner_cache.h"
 #include "daemon/control/owner_known.h"
 #include "daemon/core/tenant.h"
+#include "daemon/core/totals.h"
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/disposable/disposable.h"
 #include "daemon/disposable/owner_lookup.h"
@@ -39,10 +41,6 @@
 
 /* Questions at a time, so that one slow look-up does not delay others. */
 #define MOST_ASKED 4
-
-/* The most sockets that wait for one answer while look-ups hang; in total fewer than the waiting
- * room holds. */
-#define MOST_WHILE_HUNG (WHARF_OWNERS_MOST_WAITING / 2 / MOST_ASKED)
 
 /* A uid that is looked up, and the sockets that wait for the answer. */
 struct question {
@@ -81,7 +79,8 @@ struct wharf_owners {
     struct wharf_list questions; /* as they came */
     struct wharf_owner_killed killed;
     unsigned n_waiting; /* sockets */
-    bool is_hung;       /* a look-up had no answer, and others have been under way since */
+    unsigned most_waiting;
+    bool is_hung; /* a look-up had no answer, and others have been under way since */
 };
 
 static void ask_next(struct wharf_owners *owners);
@@ -129,13 +128,17 @@ static bool is_anybody_idle(const struct wharf_owners *owners)
     return false;
 }
 
-/* While look-ups hang, no socket waits for a turn behind them.  Otherwise so many could wait that
- * no socket is accepted, not even of known users. */
+/* One uid has half of the room.  While look-ups hang, those that are asked share that, and no
+ * socket waits for a turn behind them. */
 static bool may_wait(const struct wharf_owners *owners, const struct question *question)
 {
+    unsigned most_of_one = owners->most_waiting / 2;
+
+    if (owners->n_waiting >= owners->most_waiting)
+        return false;
     if (!owners->is_hung)
-        return true;
-    return question ? question->is_asked && question->n_arrivals < MOST_WHILE_HUNG
+        return !question || question->n_arrivals < most_of_one;
+    return question ? question->is_asked && question->n_arrivals < most_of_one / MOST_ASKED
                     : is_anybody_idle(owners);
 }
 
@@ -448,11 +451,6 @@ void wharf_owners_admit(struct wharf_owners *owners, int fd, uid_t uid, pid_t pi
     ask_next(owners);
 }
 
-bool wharf_owners_are_busy(const struct wharf_owners *owners)
-{
-    return owners->n_waiting >= WHARF_OWNERS_MOST_WAITING;
-}
-
 /* ---- beginning and end --------------------------------------------------------------------- */
 
 /* Queues look-ups of the groups of all tenants that are users.  Out of memory, they keep their
@@ -504,10 +502,13 @@ void wharf_owners_end(struct wharf_owners *owners)
 int wharf_owners_new(struct wharf_server *server, struct wharf_owners **ret_owners)
 {
     struct wharf_owners *owners = calloc(1, sizeof(*owners));
+    struct wharf_machine machine;
 
     if (!owners)
         return -ENOMEM;
     owners->server = server;
+    wharf_machine_read(&machine);
+    owners->most_waiting = (unsigned)wharf_totals_waiting_sockets(&machine);
     for (unsigned i = 0; i < MOST_ASKED; i++)
         owners->askers[i].owners = owners;
     wharf_list_init(&owners->questions);

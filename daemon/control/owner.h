@@ -16,7 +16,8 @@
  * with a section gives the tenant its limits.
  *
  * A disposable process looks owners up (owner_lookup.h); the answers are cached.  Meanwhile the
- * client's socket waits here, unread; it is not a connection yet.
+ * client's socket waits here, unread; it is not a connection yet.  There is room for some, half of
+ * it for one uid; for others the owner that was known last counts, or the tenant `unknown`.
  */
 #ifndef WHARF_DAEMON_CONTROL_OWNER_H
 #define WHARF_DAEMON_CONTROL_OWNER_H
@@ -27,9 +28,6 @@
 struct wharf_owners;
 struct wharf_server;
 
-/* The most sockets that wait for their owners; then no more are accepted. */
-#define WHARF_OWNERS_MOST_WAITING 256
-
 /* Starts the process that looks up.  0 or -errno, having logged why. */
 int wharf_owners_new(struct wharf_server *server, struct wharf_owners **ret_owners);
 /* NULL is allowed. */
@@ -38,9 +36,6 @@ void wharf_owners_free(struct wharf_owners *owners);
 /* Takes ownership of an accepted socket, and makes a connection of it when the owner is known,
  * perhaps at once. */
 void wharf_owners_admit(struct wharf_owners *owners, int fd, uid_t uid, pid_t pid);
-
-/* Whether WHARF_OWNERS_MOST_WAITING sockets wait: accept no more. */
-bool wharf_owners_are_busy(const struct wharf_owners *owners);
 
 /* Takes the server's new configuration; every uid is looked up again. */
 void wharf_owners_reload(struct wharf_owners *owners);

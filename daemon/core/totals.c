@@ -85,7 +85,7 @@ static uint64_t of_config(const struct wharf_config *config, unsigned kind)
 /* ---- what there is ------------------------------------------------------------------------- */
 
 /* Open files that no tenant is charged for: the daemon's own, more of them where there are many
- * files, which GPUs' threads then have; and sockets that wait to be closed. */
+ * files, which GPUs' threads then have; and sockets that wait to be closed, or for their owner. */
 #define LEAST_OWN_FILES 64
 #define MOST_OWN_FILES 192
 #define MOST_WAITING_SOCKETS 1024
@@ -124,7 +124,7 @@ static uint64_t files_for_tenants(const struct wharf_machine *machine)
         own = MOST_OWN_FILES;
     if (own < LEAST_OWN_FILES)
         own = LEAST_OWN_FILES;
-    own += wharf_totals_waiting_sockets(machine);
+    own += 2 * wharf_totals_waiting_sockets(machine);
     return machine->n_files > own ? machine->n_files - own : 1;
 }
 

@@ -127,12 +127,12 @@ static double n_connections(struct test_client *client)
  * when some have gone. */
 Test(wharfd_limits, few_open_files_are_few_connections)
 {
-    /* 64 are the daemon's, an eighth is for those that wait to be closed, and eight are a
+    /* 64 are the daemon's, a quarter is for those that wait to be closed or let in, and eight are a
      * connection's with a queue; as much is kept for each of as many others as have room in half of
      * it. */
     enum {
         LIMIT = 168,
-        ALL = LIMIT - 64 - LIMIT / 8,
+        ALL = LIMIT - 64 - 2 * (LIMIT / 8),
         KEPT = ALL / 2 / 8 - 1,
         ALLOWED = (ALL - 8 * KEPT) / 8,
         N = 30

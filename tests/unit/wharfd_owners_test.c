@@ -475,6 +475,39 @@ Test(wharfd_owners, look_ups_that_hang_keep_out_nobody_who_is_known)
     test_wharfd_finish(&wharfd);
 }
 
+/* The first look-up that hung kept everybody out for as long as it may take, once 256 sockets
+ * waited for it, which one user could have. */
+Test(wharfd_owners, sockets_that_wait_keep_out_nobody_who_is_known, .timeout = 300)
+{
+    /* An eighth of the files is the room. */
+    enum { N_FILES = 4096, N_HANG = 530 };
+    const struct rlimit limit = {N_FILES, N_FILES};
+    static struct test_client *held[N_HANG];
+
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    start("[owners]\nlookup_timeout = 60min\n[tenant unknown]\nmax_connections = 1000\n");
+    expect_tenant(BOB, "uid:65002");
+    make_map_hang();
+    for (unsigned i = 0; i < N_HANG; i++)
+        held[i] = connected_as(i % 2 ? 3200000 : 3200001 + i);
+    send_hello(held[0]);
+    struct test_client *bob = connected_as(BOB);
+    send_hello(bob);
+    cr_assert(has_answer(bob, TEST_PATIENCE_MS));
+    /* Nor whoever comes then, and has no room to wait. */
+    struct test_client *late = connected_as(3300000);
+    send_hello(late);
+    cr_assert(has_answer(late, TEST_PATIENCE_MS));
+    cr_assert_not(has_answer(held[0], 0));
+    test_client_free(late);
+    test_client_free(bob);
+    expect_tenant(BOB, "uid:65002");
+    for (unsigned i = 0; i < N_HANG; i++)
+        test_client_free(held[i]);
+    unlink(subuid);
+    test_wharfd_finish(&wharfd);
+}
+
 /* It was said that it has ended, and not how. */
 Test(wharfd_owners, the_signal_that_ends_a_look_up_is_logged)
 {
