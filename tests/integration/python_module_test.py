@@ -312,6 +312,23 @@ def test_jobs_end_and_tell():
             assert first is second
 
 
+def test_jobs_end_for_who_asks_alone():
+    """done() and result(0) told for ever what the last one who waited had seen."""
+    for client in each_client():
+        with client:
+            job, other = client.submit(PACKED, 'zlib'), client.submit(PACKED, 'zlib')
+            wait_until(job.done)
+
+            def is_there():
+                try:
+                    return other.result(0) == TEXT
+                except TimeoutError:
+                    return False
+
+            wait_until(is_there)
+            assert job.result(0) == TEXT
+
+
 def test_callbacks_may_wait_and_close():
     for client in each_client():
         seen = []

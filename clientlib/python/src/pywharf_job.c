@@ -461,10 +461,12 @@ static int wait_for_job(struct pywharf_job *job, int64_t timeout_ns)
 {
     int64_t end = timeout_ns < 0 ? INT64_MAX : now_ns() + timeout_ns;
 
-    while (!job->is_done) {
+    /* Once also if there is no time. */
+    for (int has_looked = 0; !job->is_done; has_looked = 1) {
         int64_t left = end == INT64_MAX ? SLICE_NS : end - now_ns();
 
-        if (left <= 0) {
+        left = left < 0 ? 0 : left;
+        if (left == 0 && has_looked) {
             PyErr_SetString(PyExc_TimeoutError, "the job is not done yet");
             return -1;
         }
@@ -528,10 +530,18 @@ static PyObject *result(PyObject *self, PyObject *args)
     return answer_of(job);
 }
 
+/* Jobs are done when somebody has looked: who only asks would ask for ever. */
 static PyObject *done(PyObject *self, PyObject *unused)
 {
+    struct pywharf_job *job = (struct pywharf_job *)self;
+
     (void)unused;
-    return PyBool_FromLong(((struct pywharf_job *)self)->is_done);
+    if (!job->is_done && !job->client->is_closing && pywharf_job_reap(job->client, 0) < 0) {
+        if (!job->is_done)
+            return NULL;
+        PyErr_Clear();
+    }
+    return PyBool_FromLong(job->is_done);
 }
 
 static PyObject *cancel(PyObject *self, PyObject *unused)
@@ -590,7 +600,8 @@ static PyMethodDef methods[] = {
     {"result", result, METH_VARARGS,
      "result(timeout=None): waits, at most so many seconds, and returns what decompress would\n"
      "return or raises what it would raise; TimeoutError when time is over."},
-    {"done", done, METH_NOARGS, "Whether the job is done.  Never waits."},
+    {"done", done, METH_NOARGS,
+     "Whether the job is done.  Never waits; finishes jobs as poll does."},
     {"cancel", cancel, METH_NOARGS,
      "Asks to end the job, whose result is CancelledError unless it was faster.  Returns whether\n"
      "there was something to ask for."},
