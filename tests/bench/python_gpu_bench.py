@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """python_gpu_bench.py [--build FOLDER] [--engine E] [--chunk N] [--seconds S] CODEC FILE: Python into GPU memory, beside C.
 
-Chunks of N bytes (1 MiB) of FILE, which go from a client's memory into GPU memory by a daemon of its own, in batches of
+Chunks of N bytes (256 KiB) of FILE, which go from a client's memory into GPU memory by a daemon of its own, in batches of
 64: by the Python package with 8 batches in flight, on one thread, and by wharf_gpu_memory, which is written in C, with
 64.  CODEC is deflate, lz4 or zstd.  All bytes are compared.  Prints a row as results/README.md says.
 """
@@ -50,7 +50,7 @@ class Array:
 
 
 def packed_by_c(chunks, codec):
-    """By the libraries and at the levels that wharf_gpu_memory has."""
+    """By the libraries and at the level that wharf_gpu_memory has."""
     kind, n = ctypes.c_char_p, ctypes.c_size_t
     if codec == 'deflate':
         library = ctypes.CDLL('libdeflate.so.0')
@@ -62,11 +62,11 @@ def packed_by_c(chunks, codec):
     elif codec == 'zstd':
         call = ctypes.CDLL('libzstd.so.1').ZSTD_compress
         call.argtypes = ctypes.c_void_p, n, kind, n, ctypes.c_int
-        pack = lambda chunk, out: call(out, len(out), chunk, len(chunk), 3)
+        pack = lambda chunk, out: call(out, len(out), chunk, len(chunk), 9)
     else:
-        call = ctypes.CDLL('liblz4.so.1').LZ4_compress_default
-        call.argtypes, n = (kind, ctypes.c_void_p, ctypes.c_int, ctypes.c_int), ctypes.c_int
-        pack = lambda chunk, out: call(chunk, out, len(chunk), len(out))
+        call = ctypes.CDLL('liblz4.so.1').LZ4_compress_HC
+        call.argtypes, n = (kind, ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_int), ctypes.c_int
+        pack = lambda chunk, out: call(chunk, out, len(chunk), len(out), 9)
     call.restype = n
     for chunk in chunks:
         out = ctypes.create_string_buffer(2 * len(chunk) + 1024)
@@ -125,15 +125,20 @@ def measure(wharf, socket, codec, plain, packed, seconds):
 
 def in_c(build, codec, path, nbytes, seconds):
     command = [f'{build}/tests/wharf_gpu_memory', 'measure', str(seconds), str(nbytes), codec, path]
-    rows = [json.loads(line) for line in subprocess.check_output(command, text=True).splitlines() if line.startswith('{')]
-    return next(row for row in rows if (row['source'], row['output']) == ('host', 'gpu'))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            row = json.loads(line) if line.startswith('{') else {}
+            if (row.get('source'), row.get('output')) == ('host', 'gpu'):
+                process.terminate()
+                return row
+    sys.exit('wharf_gpu_memory has measured nothing')
 
 
 def main():
     parser = bench_options.Parser(__doc__)
     parser.add_argument('--build', default='build/release')
     parser.add_argument('--engine', default='cuda')
-    parser.add_argument('--chunk', type=int, default=1 << 20)
+    parser.add_argument('--chunk', type=int, default=256 << 10)
     parser.add_argument('--seconds', type=float, default=1)
     parser.add_argument('--revision', default='unknown')
     parser.add_argument('codec')
