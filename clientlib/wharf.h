@@ -370,7 +370,8 @@ int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
  * AUTO or the GPU's, and never on the CPU.  Chunks whose source and whose out_avail are each at
  * most wharf_info.max_gpu_chunk_nbytes (the daemon's `[gpu] chunk`) run by the thousand.  Larger
  * ones, up to max_gpu_large_nbytes, run two at a time, and so do all of a batch that has a larger
- * one.
+ * one.  Of Deflate, zlib and gzip the whole GPU decodes these one after the other, if the source
+ * has 512 KiB or more and the job no checksum.
  *
  * ORDER.  The daemon's kernel runs in none of the caller's streams.  So before the submission, all
  * work of the caller's on the GPU that uses the source or the destination must have ended:
@@ -391,7 +392,8 @@ int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
  * Additional results of such jobs:
  *   WHARF_UNSUPPORTED    the GPU has no decoder for the codec (wharf_info has those of all engines)
  *   WHARF_QUOTA, GPU_LARGE   source and destination are together over max_gpu_large_nbytes, or one
- *                is over 256 MiB; GPU_LARGE_TIME: it took the GPU longer than max_gpu_large_ns
+ *                is over 256 MiB (by the whole GPU: a source of 512 MiB, an output of 4 GiB);
+ *                GPU_LARGE_TIME: it took the GPU longer than max_gpu_large_ns
  *   WHARF_BAD_REQUEST, REQUEST_REGION   source and destination, or chunks of one batch, are in the
  *                memory of different GPUs; or a daemon that came later takes no sources there
  *   WHARF_NO_MEMORY      the job's host memory cannot be pinned, the GPU refused this memory when

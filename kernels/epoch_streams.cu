@@ -20,10 +20,11 @@
 namespace
 {
 
-/* Pieces of an output are at least so large: a piece that is delivered has far more links than the
- * GPU has multiprocessors. */
-constexpr uint64_t PIECE_NBYTES = 64 << 20;
-constexpr uint32_t MOST_PIECES = 8;
+/* Pieces of an output are at least so large, and have so many links for each block that delivers.
+ */
+constexpr uint64_t PIECE_NBYTES = 32 << 20;
+constexpr uint32_t MOST_PIECES = 16;
+constexpr uint32_t LINKS_A_BLOCK = 4;
 /* Slices of a source: to measure one takes the GPU about as long as to copy it, and needs enough
  * parts for all its warps. */
 constexpr uint32_t SLICE_NBYTES = 96 << 20;
@@ -223,7 +224,19 @@ static int read_borders(wharf_streams *streams, const wharf_inflate_job &job, ui
     return 0;
 }
 
-/* Delivers the links in pieces, and copies each to the host while the next is under way. */
+/* How many pieces the output is delivered in. */
+static uint32_t count_pieces(const wharf_streams *streams)
+{
+    const wharf_inflate_control &control = streams->h->control;
+    uint64_t by_nbytes = control.rest_out / PIECE_NBYTES + 1;
+    uint32_t by_links = control.n_links / (LINKS_A_BLOCK * streams->shape.n_blocks);
+    uint32_t n = by_nbytes < MOST_PIECES ? (uint32_t)by_nbytes : MOST_PIECES;
+    n = n < by_links ? n : by_links;
+    return n > 1 ? n : 1;
+}
+
+/* Delivers the links in pieces, and copies each to the host while the next is under way: by blocks,
+ * which end in order, and are no slower than the link. */
 static int deliver_pieces(wharf_streams *streams, const wharf_stream_task *task,
                           wharf_inflate_job job)
 {
@@ -232,10 +245,9 @@ static int deliver_pieces(wharf_streams *streams, const wharf_stream_task *task,
                                    cudaMemcpyDeviceToHost, streams->stream));
     if (int rc = await(streams, task, streams->stream))
         return rc;
-    uint64_t n = h->control.rest_out / PIECE_NBYTES + 1;
-    uint32_t n_links = h->control.n_links, n_pieces = n < MOST_PIECES ? (uint32_t)n : MOST_PIECES;
-    if (n_pieces > n_links)
-        n_pieces = n_links ? n_links : 1;
+    uint32_t n_links = h->control.n_links, n_pieces = count_pieces(streams);
+    if (n_pieces > 1)
+        job.n_blocks = streams->shape.n_blocks;
     if (int rc = read_borders(streams, job, n_pieces))
         return rc;
     for (uint32_t i = 0; i < n_pieces; i++) {

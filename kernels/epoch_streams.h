@@ -66,8 +66,8 @@ extern const struct wharf_stream_ops wharf_simt_streams;
 
 /* The least source, but for tests. */
 #define WHARF_STREAM_LEAST_SRC_NBYTES ((uint32_t)512 << 10)
-/* The largest source: a completion's position of an error, in bits, has 32 bits. */
-#define WHARF_STREAM_MAX_SRC_NBYTES ((uint32_t)1 << 29)
+/* The largest source: a position in bits, of its end too, fits the 32 bits of a completion. */
+#define WHARF_STREAM_MAX_SRC_NBYTES (((uint32_t)1 << 29) - 1)
 
 static inline uint8_t *wharf_stream_copy(const struct wharf_stream_task *task)
 {

@@ -119,8 +119,8 @@ static uint64_t least_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* What the end of a gzip stream says of its size, if that can be.  It is a guess: of several members
- * it tells of the last one alone. */
+/* What the end of a gzip stream says of its size, if that can be.  It is a guess: of several
+ * members it tells of the last one alone. */
 static uint64_t gzip_nbytes(const struct wharf_cli_daemon_decode *decode)
 {
     size_t n = decode->in_nbytes;

@@ -80,8 +80,8 @@ bool wharf_place_may_take_large(const struct wharf_core *core, uint32_t gpu)
     return !is_elsewhere;
 }
 
-/* From here on a GPU takes a seventh of a processor's time for a stream: about two milliseconds, in
- * which its other jobs have part of it. */
+/* From here on a GPU takes a seventh of a processor's time for a stream: about three milliseconds,
+ * in which its other jobs have part of it. */
 #define LEAST_STREAM_BY_CHOICE ((uint64_t)4 << 20)
 
 bool wharf_place_can_stream(const struct wharf_submission *submission)
