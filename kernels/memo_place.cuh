@@ -248,28 +248,47 @@ struct memo_place {
     uint32_t n_evicted;
 };
 
-/* collective.  Has the oldest entries leave until nbytes from `head` on are free, and an entry.
- * False if some cannot, or they are too many; adds those that left to *n_evicted. */
-WHARF_DEVICE bool memo_make_room(const memo_area &memo, const memo_part &part, uint64_t end,
-                                 uint32_t next, uint32_t *n_evicted)
+/* What memo_control says, but for the lock. */
+struct memo_counts {
+    uint32_t first, next;
+    uint64_t head, owner;
+};
+
+/* collective, with the lock.  By one load for the warp. */
+WHARF_DEVICE memo_counts memo_count(const memo_part &part)
 {
-    uint32_t first = look_at(&part.control->first), before = first;
-    bool has_room = false;
-    for (uint32_t n = 0; n <= MEMO_MOST_LEAVING && !has_room; n++) {
-        memo_entry *oldest = memo_entry_at(memo, part, first);
-        has_room = first == next ||
-                   (next - first < memo.n_entries && end - look_at(&oldest->at) <= memo.log_nbytes);
-        if (has_room || n == MEMO_MOST_LEAVING)
-            break;
-        uint64_t ready = memo_state(first, MEMO_READY);
-        if (swap_if(&oldest->state, ready, memo_state(first, MEMO_GONE)) != ready)
-            break;
-        first++;
+    const uint32_t *words = reinterpret_cast<const uint32_t *>(part.control);
+    uint32_t word = load_shared_by_device(words + lane_id() % 8);
+    return {from_lane<1>(word), from_lane<2>(word), pair_of(from_lane<4>(word), from_lane<5>(word)),
+            pair_of(from_lane<6>(word), from_lane<7>(word))};
+}
+
+/* One lane. */
+WHARF_DEVICE void memo_set_counts(const memo_part &part, const memo_counts &counts)
+{
+    store_shared_by_device(&part.control->first, counts.first);
+    store_shared_by_device(&part.control->next, counts.next);
+    store_shared_by_device(&part.control->head, counts.head);
+    store_shared_by_device(&part.control->owner, counts.owner);
+}
+
+/* collective.  Has the oldest entries leave until the log is free up to `end`, and an entry.  False
+ * if some cannot, or they are too many. */
+WHARF_DEVICE bool memo_make_room(const memo_area &memo, const memo_part &part, uint64_t end,
+                                 memo_counts &counts)
+{
+    for (uint32_t n = 0; n <= MEMO_MOST_LEAVING; n++) {
+        memo_entry *oldest = memo_entry_at(memo, part, counts.first);
+        if (counts.first == counts.next || (counts.next - counts.first < memo.n_entries &&
+                                            end - look_at(&oldest->at) <= memo.log_nbytes))
+            return true;
+        uint64_t ready = memo_state(counts.first, MEMO_READY);
+        if (n == MEMO_MOST_LEAVING ||
+            swap_if(&oldest->state, ready, memo_state(counts.first, MEMO_GONE)) != ready)
+            return false;
+        counts.first++;
     }
-    if (lane_id() == 0)
-        store_shared_by_device(&part.control->first, first);
-    *n_evicted = first - before;
-    return has_room;
+    return false;
 }
 
 /* collective.  Whether the part's lock is this warp's now. */
@@ -315,47 +334,44 @@ WHARF_DEVICE void memo_write(memo_entry *entry, uint32_t *word, const memo_wish 
 }
 
 /*
- * collective, with the lock.  A new owner begins with an empty part.  No warp reads an entry of an
- * earlier owner, who has gone, and no hash leads to it.
+ * collective, with the lock.  A new owner begins with an empty part: no warp reads an entry of an
+ * earlier one, who has gone, and no hash leads to it.
  */
-WHARF_DEVICE void memo_own(const memo_part &part, uint64_t owner)
-{
-    if (look_at(&part.control->owner) == owner)
-        return;
-    if (lane_id() == 0) {
-        store_shared_by_device(&part.control->first, load_shared_by_device(&part.control->next));
-        store_shared_by_device(&part.control->owner, owner);
-    }
-    syncwarp();
-}
-
-/* collective, with the lock. */
 WHARF_DEVICE memo_place memo_take(const memo_area &memo, const memo_part &part,
                                   const memo_wish &wish, uint64_t digest, uint32_t shifts,
                                   const verdict &v)
 {
     memo_place place = {nullptr, nullptr, nullptr, 0, 0};
-    memo_own(part, wish.owner);
     uint64_t in_nbytes = copy_nbytes(wish.src_nbytes);
     uint64_t nbytes = in_nbytes + copy_nbytes(v.out_nbytes);
-    uint64_t head = look_at(&part.control->head), left = memo.log_nbytes - head % memo.log_nbytes;
-    uint32_t next = look_at(&part.control->next);
-    head += left < nbytes ? left : 0;
-    /* Somebody else may have kept it meanwhile. */
     memo_sight sight = memo_see(memo, part, digest);
-    if (any_lane(sight.is_it) || !memo_make_room(memo, part, head + nbytes, next, &place.n_evicted))
+    memo_counts counts = memo_count(part);
+    if (counts.owner != wish.owner)
+        counts.first = counts.next;
+    counts.owner = wish.owner;
+    /* Somebody else may have kept it meanwhile. */
+    if (any_lane(sight.is_it))
         return place;
+    uint32_t first = counts.first;
+    uint64_t left = memo.log_nbytes - counts.head % memo.log_nbytes;
+    uint64_t at = counts.head + (left < nbytes ? left : 0);
+    bool has_room = memo_make_room(memo, part, at + nbytes, counts);
+    place.n_evicted = counts.first - first;
+    if (has_room) {
+        place.number = counts.next;
+        place.entry = memo_entry_at(memo, part, place.number);
+        place.input = part.log + at % memo.log_nbytes + (shifts & 0xffff);
+        place.output = part.log + at % memo.log_nbytes + in_nbytes + (shifts >> 16);
+        counts.next++;
+        counts.head = at + nbytes;
+    }
     uint32_t unused = ballot(lane_id() < MEMO_BUCKET && !sight.is_there);
     uint32_t word = unused ? first_lane(unused) : (uint32_t)(digest >> 32) % MEMO_BUCKET;
-    place.number = next;
-    place.entry = memo_entry_at(memo, part, next);
-    place.input = part.log + head % memo.log_nbytes + (shifts & 0xffff);
-    place.output = part.log + head % memo.log_nbytes + in_nbytes + (shifts >> 16);
     if (lane_id() == 0) {
-        memo_write(place.entry, memo_bucket(memo, part, digest) + word, wish, digest, head, shifts,
-                   v, next);
-        store_shared_by_device(&part.control->next, next + 1);
-        store_shared_by_device(&part.control->head, head + nbytes);
+        if (has_room)
+            memo_write(place.entry, memo_bucket(memo, part, digest) + word, wish, digest, at,
+                       shifts, v, place.number);
+        memo_set_counts(part, counts);
     }
     return place;
 }
