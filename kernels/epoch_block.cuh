@@ -59,6 +59,7 @@ WHARF_DEVICE_NOINLINE void copy_together(block_wish wish, unsigned warp)
 struct block_team {
     static constexpr uint32_t WARPS = any_block_codec::WARPS;
     static constexpr bool TAKES_PARTS = false; /* they are for the other kernel */
+    static constexpr bool MEMOIZES = true;
     epoch_block_shared &s;
 
     /* collective.  The others see it when this returns. */

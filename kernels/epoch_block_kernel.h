@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* epoch_block_kernel.h: the epoch kernels for few items and for lines to encode, as their launcher
- * sees them. */
+/* epoch_block_kernel.h: the epoch kernels for few items, for lines to encode and for chunks that
+ * are kept, as their launcher sees them. */
 #ifndef WHARF_KERNELS_EPOCH_BLOCK_KERNEL_H
 #define WHARF_KERNELS_EPOCH_BLOCK_KERNEL_H
 
@@ -17,6 +17,9 @@ struct wharf_block_kernel {
 /* A block for each item, one of a multiprocessor's.  function is NULL where no codec has a decoder
  * for blocks. */
 struct wharf_block_kernel wharf_epoch_block_kernel();
+
+/* A warp for each item, as epoch_kernel.cu's, where decoded chunks are kept. */
+struct wharf_block_kernel wharf_epoch_memo_kernel();
 
 /* A warp for each item, WHARF_WORK_ENCODE. */
 struct wharf_block_kernel wharf_epoch_encode_kernel();

@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(shape::THREADS, shape::BLOCKS_PER_SM)
     extern __shared__ __align__(128) uint8_t s_memory[];
     unsigned in_block = uniform(threadIdx.x / 32);
     auto &s = *reinterpret_cast<any_codec::shared *>(s_memory + in_block * shape::SHARED_NBYTES);
-    run_epoch_warp<any_codec>(s, params, blockIdx.x * shape::WARPS + in_block);
+    run_epoch_warp<any_codec, false>(s, params, blockIdx.x * shape::WARPS + in_block);
 }
 
 } // namespace
@@ -155,6 +155,8 @@ static int fit_kernel(wharf_epoch *epoch)
 {
     if (epoch->config.encodes)
         epoch->kernel = wharf_epoch_encode_kernel();
+    else if (epoch->config.memo_nbytes > 0)
+        epoch->kernel = wharf_epoch_memo_kernel();
     else
         epoch->kernel = {reinterpret_cast<const void *>(epoch_kernel), shape::THREADS,
                          shape::WARPS * shape::SHARED_NBYTES};

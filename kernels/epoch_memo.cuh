@@ -19,9 +19,10 @@ namespace wharf
 {
 
 /* collective.  Whether the item's chunk may be among those that are kept. */
+template <typename Team>
 WHARF_DEVICE bool may_be_kept(const epoch_params &p, const wharf_work_item &item)
 {
-    if (p.memo.n_parts == 0)
+    if (!Team::MEMOIZES || p.memo.n_parts == 0)
         return false;
     return any_lane(item.opcode == WHARF_WORK_DECODE && item.staging != 0 &&
                     WHARF_MEMO_PART_OF(item.staging) < p.memo.n_parts && item.codec < 64 &&

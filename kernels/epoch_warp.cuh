@@ -269,11 +269,13 @@ WHARF_DEVICE const uint8_t *model_of(const epoch_params &p, uint32_t parameter)
                : nullptr;
 }
 
-/* A team that decodes an item: one warp, alone. */
-template <typename Codec>
+/* A team that decodes an item: one warp, alone.  One that does not memoize has none of the code for
+ * chunks that are kept. */
+template <typename Codec, bool DOES_MEMOIZE>
 struct lone_warp {
     static constexpr uint32_t WARPS = 1;
     static constexpr bool TAKES_PARTS = true;
+    static constexpr bool MEMOIZES = DOES_MEMOIZE;
     typename Codec::shared &s;
 
     WHARF_DEVICE_MEMBER void copy_in(uint8_t *to, const uint8_t *from, uint32_t nbytes) const
@@ -343,7 +345,7 @@ WHARF_DEVICE verdict decode_item(const epoch_params &p, const Team &team, const 
     team.copy_in(input, reinterpret_cast<const uint8_t *>(item.src), item.src_nbytes);
     task.fetched_ns = now_ns();
 
-    bool memoizes = may_be_kept(p, item);
+    bool memoizes = may_be_kept<Team>(p, item);
     uint8_t *output = reinterpret_cast<uint8_t *>(item.dst);
     if (item.output == WHARF_WORK_TO_HOST || memoizes)
         output = aligned_as(scratch.output, item.dst);
@@ -362,7 +364,7 @@ WHARF_DEVICE verdict decode_item(const epoch_params &p, const Team &team, const 
                      stop_of(task.slot)};
     verdict v = is_hit ? copy_kept(team, look, output) : team.decode(item.codec, job);
     syncwarp();
-    if (may_be_kept(p, item)) {
+    if (may_be_kept<Team>(p, item)) {
         if (any_lane(v.result == WHARF_OK && load(&task.slot->memo) == WHARF_MEMO_LOOKED))
             keep_chunk(p, team, task.slot, input, output, v);
         task.part = load(&task.slot->memo);
@@ -372,7 +374,7 @@ WHARF_DEVICE verdict decode_item(const epoch_params &p, const Team &team, const 
     task.decoded_ns = now_ns();
     bool is_good = any_lane(v.result == WHARF_OK);
     bool to_host = is_good && any_lane(item.output == WHARF_WORK_TO_HOST);
-    if (is_good && !to_host && may_be_kept(p, item))
+    if (is_good && !to_host && may_be_kept<Team>(p, item))
         team.copy_in(reinterpret_cast<uint8_t *>(item.dst), output, v.out_nbytes);
     return take_out(p, team, task.slot, v, to_host,
                     {reinterpret_cast<uint8_t *>(item.dst), fresh_pointer(output)});
@@ -518,13 +520,13 @@ WHARF_DEVICE void run_tasks(const epoch_params &p, const Team &team, uint32_t wa
 
 /* collective.  The life of warp number `warp` of p.n_warps, at least two, all of which must be
  * resident. */
-template <typename Codec>
+template <typename Codec, bool MEMOIZES>
 WHARF_DEVICE void run_epoch_warp(typename Codec::shared &s, const epoch_params &p, uint32_t warp)
 {
     if (warp == 0)
         poll(p);
     else
-        run_tasks<Codec>(p, lone_warp<Codec>{s}, warp);
+        run_tasks<Codec>(p, lone_warp<Codec, MEMOIZES>{s}, warp);
     leave(p);
 }
 

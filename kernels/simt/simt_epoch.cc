@@ -87,7 +87,10 @@ void run_warp_once(const warp_thread &warp, uint32_t n_started)
         return;
     }
     simt::run_warp<any_codec::shared>(options, [&](any_codec::shared &s) {
-        run_epoch_warp<any_codec>(s, epoch.params, warp.number);
+        if (epoch.config.memo_nbytes > 0)
+            run_epoch_warp<any_codec, true>(s, epoch.params, warp.number);
+        else
+            run_epoch_warp<any_codec, false>(s, epoch.params, warp.number);
     });
 }
 
