@@ -32,6 +32,14 @@ $(BLOCK_CALLS): $(call obj,tests/preload/block_calls.c)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -ldl -lzstd -llz4
 
+# What any inflater leaves of a program's time: preload_gzip.py measures with it.
+COPYING_ZLIB := $(BUILD)/tests/libcopying-zlib.so
+$(COPYING_ZLIB): $(call obj,tests/preload/copying_zlib.c)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) -o $@ $^
+
+test-programs: $(COPYING_ZLIB)
 test-programs test-integration: $(ZLIB_SEQUENCES) $(LIBDEFLATE_CALLS) $(BLOCK_CALLS)
 
 install_list += 755:$(PRELOAD_SO):$(libdir)/wharf/libwharf-preload.so \

@@ -251,9 +251,13 @@ def preload_gzip():
             if not row['chunk_nbytes']}
     names = list(dict.fromkeys(name for _, name in rows))
     ways = list(dict.fromkeys(way for way, _ in rows))
-    yield from table(['', *names, 'mean'], [
-        [f'{way}', *(f'{rows[way, name]["times_peer"]:.2f}' for name in names),
-         f'{mean(rows[way, name]["times_peer"] for name in names):.2f}'] for way in ways])
+
+    def cells(way, member):
+        values = [rows[way, name][member] for name in names]
+        return [f'{value:.2f}' for value in (*values, mean(values))]
+
+    yield from table(['', *names, 'mean'], [line for way in ways for line in (
+        [way, *cells(way, 'times_peer')], [f'{way}, at most', *cells(way, 'times_peer_at_most')])])
     yield from source('preload.jsonl', rows.values())
 
 
