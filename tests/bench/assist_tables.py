@@ -156,7 +156,7 @@ def gains_plot(title, part, ways):
                 left=215)
 
 
-# ---- link and energy ------------------------------------------------------------------------------
+# ---- link, energy, latency -----------------------------------------------------------------------
 
 LINK_WAYS = ('raw by copy engine', 'compressed by copy engine', 'raw by kernel', 'compressed by kernel')
 
@@ -193,10 +193,24 @@ def assist_energy():
     yield from source('assist.jsonl', list(rows.values()), what=lambda row: '')
 
 
+def latency_rows():
+    return last_of('an interactive chunk beside background compression', lambda row: row['what']) | last_of(
+        'an interactive chunk beside compression without a throttle', lambda row: row['what'])
+
+
+def assist_latency():
+    rows = list(latency_rows().values())
+    lines = [['alone', number(rows[0]['peer_p50_us']), number(rows[0]['peer_p99_us']), '']]
+    lines += [[row['what'].removeprefix('an interactive chunk '), number(row['p50_us']), number(row['p99_us']),
+               f'{row["compressed_gbps"]:.2f} GB/s'] for row in rows]
+    yield from table(['an interactive chunk of 64 KiB', 'p50, us', 'p99, us', 'compressed meanwhile'], lines)
+    yield from source(f'assist.jsonl, {rows[0]["cores"]} cores, {rows[0]["samples"]} chunks each', rows, what=lambda row: '')
+
+
 ASSIST_TABLES = {
     'assist-sizes': assist_sizes, 'assist-weights': assist_weights, 'assist-codecs': assist_codecs, 'assist-consumers': assist_consumers,
     'assist-moved': assist_moved, 'assist-cached': assist_cached, 'assist-link': assist_link,
-    'assist-energy': assist_energy,
+    'assist-energy': assist_energy, 'assist-latency': assist_latency,
 }
 
 

@@ -442,7 +442,7 @@ def summary():
 
 # ---- beside somebody hostile --------------------------------------------------------------------
 
-STORMS = ('doorbells', 'noops', 'pings', 'stats', 'registrations', 'models', 'hellos', 'connects')
+STORMS = ('doorbells', 'noops', 'pings', 'stats', 'registrations', 'models', 'hellos', 'connects', 'sessions', 'files')
 
 
 def last_hostile(*whats):
