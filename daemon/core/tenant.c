@@ -228,6 +228,9 @@ uint64_t wharf_tenant_memo_owner(struct wharf_tenants *tenants, struct wharf_ten
 
     if (tenant->memo_owner)
         return tenant->memo_owner;
+    /* That is many users. */
+    if (strcmp(tenant->name, "unknown") == 0)
+        return 0;
     while (part < n_parts && (tenants->memo_parts >> part & 1))
         part++;
     if (part == n_parts)

@@ -265,7 +265,7 @@ void wharf_tenant_charge_anyway(struct wharf_tenant *tenant, const struct wharf_
 void wharf_tenant_give_back(struct wharf_tenant *tenant, const struct wharf_use *use);
 
 /* Whose the chunks are that GPUs keep for the tenant, who then has one of n_parts for as long as it
- * exists; 0: there is none left. */
+ * exists; 0: there is none left, or its users are not known. */
 uint64_t wharf_tenant_memo_owner(struct wharf_tenants *tenants, struct wharf_tenant *tenant,
                                  uint32_t n_parts);
 

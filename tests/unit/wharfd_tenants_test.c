@@ -10,6 +10,7 @@
 #include "daemon/base/list.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/tenant.h"
+#include "kernels/memo.h"
 #include "tests/lib/test_config.h"
 
 #define S ((uint64_t)WHARF_NS_PER_S)
@@ -68,6 +69,29 @@ Test(wharfd_tenants, tenants_without_anything_are_dropped, .init = set_up, .fini
     struct wharf_tenant *tenant = visit("uid:1");
 
     expect_gone_at(tenant->idle_ns + config.keep_tenants_ns);
+}
+
+/* Parts of the memory for chunks that GPUs keep are for who came first, until they are dropped; and
+ * nobody is taken for somebody before. */
+Test(wharfd_tenants, kept_chunks_are_for_one_tenant, .init = set_up, .fini = tear_down)
+{
+    struct wharf_tenant *first = get("uid:1"), *second = get("uid:2"), *third = get("uid:3");
+    uint64_t of_first = wharf_tenant_memo_owner(&all, first, 2);
+    uint64_t of_second = wharf_tenant_memo_owner(&all, second, 2);
+
+    cr_assert(of_first && of_second);
+    cr_assert_neq(WHARF_MEMO_PART_OF(of_first), WHARF_MEMO_PART_OF(of_second));
+    cr_assert_eq(wharf_tenant_memo_owner(&all, third, 2), 0);
+    cr_assert_eq(wharf_tenant_memo_owner(&all, first, 2), of_first);
+    cr_assert_eq(wharf_tenant_memo_owner(&all, get("unknown"), 3), 0);
+    uint64_t gone_ns = wharf_now_ns() + 2 * config.keep_tenants_ns;
+    wharf_tenant_unref(first);
+    cr_assert_eq(wharf_tenant_memo_owner(&all, third, 2), 0);
+    tidy(gone_ns);
+    uint64_t of_third = wharf_tenant_memo_owner(&all, third, 2);
+    cr_assert_eq(WHARF_MEMO_PART_OF(of_third), WHARF_MEMO_PART_OF(of_first));
+    cr_assert_neq(of_third, of_first);
+    cr_assert_eq(wharf_tenant_memo_owner(&all, get("uid:1"), 2), 0);
 }
 
 Test(wharfd_tenants, tenants_that_come_back_are_kept, .init = set_up, .fini = tear_down)
