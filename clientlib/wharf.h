@@ -454,6 +454,8 @@ int wharf_register_gpu(struct wharf *wharf, int fd, uint64_t address, size_t nby
  *   -EACCES      fd is not open for the access that flags require, or its file system denies the
  *                daemon access, such as FUSE without allow_other: read it yourself
  *   -EINVAL      ret_address is NULL, a flag is unknown, or fd is open for writing with O_APPEND
+ *   -EROFS       fd is open for writing in a file system in memory, such as tmpfs, which the daemon
+ *                only reads: register it with WHARF_MEMORY_READ_ONLY, and write there yourself
  *   -EOPNOTSUPP  the daemon is too old for files, there is none, or the handle's engine is a GPU;
  *                or the file is in procfs, sysfs or another file system that generates its contents
  *   -EBUSY       files of this user hang processes of the daemon

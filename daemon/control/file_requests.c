@@ -304,6 +304,9 @@ static const char *error_text(int r)
         return "the descriptor is not open for that, or its file system keeps the daemon out";
     case -EINVAL:
         return "the descriptor is open with O_APPEND, which overrides offsets";
+    case -EROFS:
+        return "its file system is in memory, as tmpfs is, where the daemon only reads: register "
+               "it read-only, and write there yourself";
     case -EOPNOTSUPP:
         return "its file system makes its files up, as procfs does";
     case -EBUSY:

@@ -5,11 +5,17 @@
  * What the kernel makes up when it is read may look at who reads: the daemon's process, with the
  * daemon's rights, in the place of the client who has opened it.  Such file systems have no blocks.
  * A few that hold data have none either, and are named here; efivarfs counts some.
+ *
+ * What is written to a file system in memory stays there for as long as its owner likes, and the
+ * kernel charges it to who wrote it: to the daemon's control group, where no quota sees it.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -43,13 +49,31 @@ static bool has_data_without_blocks(unsigned long type)
     return false;
 }
 
-static int check_file_system(int fd)
+/* Overlayfs tells the extents of the file below it that is written, which may be in the memory of a
+ * user namespace.  No file system in memory tells extents, and nearly every one on a disk does. */
+static bool has_extents(int fd)
+{
+    struct fiemap extents = {.fm_length = 1};
+
+    return ioctl(fd, FS_IOC_FIEMAP, &extents) == 0;
+}
+
+static bool is_in_memory(int fd, unsigned long type)
+{
+    return type == TMPFS_MAGIC || type == RAMFS_MAGIC || type == HUGETLBFS_MAGIC ||
+           (type == OVERLAYFS_SUPER_MAGIC && !has_extents(fd));
+}
+
+/* For a block device it is the file system of its node. */
+static int check_file_system(int fd, bool is_written)
 {
     struct statfs fs;
 
     if (fstatfs(fd, &fs) < 0)
         return -errno;
     unsigned long type = (unsigned long)fs.f_type & UINT32_MAX;
+    if (is_written && is_in_memory(fd, type))
+        return -EROFS;
     if (type == EFIVARFS_MAGIC || (fs.f_blocks == 0 && !has_data_without_blocks(type)))
         return -EOPNOTSUPP;
     return 0;
@@ -72,5 +96,5 @@ int wharf_file_check(int fd, bool wants_write, bool *ret_write_only)
     if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
         return -EBADF;
     *ret_write_only = access == O_WRONLY;
-    return check_file_system(fd);
+    return check_file_system(fd, wants_write && S_ISREG(st.st_mode));
 }

@@ -7,7 +7,7 @@
 
 /* Whether a client's descriptor is of such a file, and open for the wanted access.  May hang in a
  * file server.  Returns 0, with whether the file is open for writing only; or -EBADF, -EACCES,
- * -EINVAL, -EOPNOTSUPP or an error of fstat. */
+ * -EINVAL, -EROFS, -EOPNOTSUPP or an error of fstat. */
 int wharf_file_check(int fd, bool wants_write, bool *ret_write_only);
 
 #endif

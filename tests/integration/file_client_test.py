@@ -398,6 +398,74 @@ def test_what_is_no_file_is_refused():
     session.close()
 
 
+def memory_is_a_source_alone(fd):
+    """A file in memory with TEXT."""
+    session = client()
+    refused('EROFS', register, session, fd)
+    register(session, fd, read_only=True)
+    expect(session.run(**stored(src_region=FILE, src_nbytes=90, dst_nbytes=90)), 'ok')
+    equal(session.arena.read(0, 90), TEXT[:90])
+    expect(session.run(**stored(src_nbytes=90, dst_region=FILE, dst_nbytes=90)), 'bad_request',
+           'request_region')
+    session.close()
+    os.close(fd)
+
+
+def test_files_in_memory_are_sources_alone():
+    fds = [os.memfd_create('file', os.MFD_CLOEXEC)]
+    if os.path.isdir('/dev/shm'):
+        fds.append(os.open('/dev/shm', os.O_TMPFILE | os.O_RDWR, 0o600))
+    for fd in fds:
+        os.write(fd, TEXT)
+        memory_is_a_source_alone(fd)
+        refused('EROFS', register, client(), os.memfd_create('empty', os.MFD_CLOEXEC))
+
+
+def mount(kind, folder, options=''):
+    os.makedirs(folder, exist_ok=True)
+    done = subprocess.run(['mount', '-t', kind, '-o', options, 'wharf-test', folder], capture_output=True,
+                          text=True, check=False)
+    if done.returncode:
+        raise Skipped(f'cannot mount: {done.stderr.strip()}')
+
+
+def overlay(folder):
+    """Mounts one whose files are written in `folder`, and returns a new one."""
+    at = {name: os.path.join(folder, name) for name in ('lower', 'upper', 'work', 'merged')}
+    for path in at.values():
+        os.mkdir(path)
+    mount('overlay', at['merged'],
+          f'lowerdir={at["lower"]},upperdir={at["upper"]},workdir={at["work"]}')
+    fd = os.open(os.path.join(at['merged'], 'file'), os.O_RDWR | os.O_CREAT)
+    os.write(fd, TEXT)
+    return fd
+
+
+def test_overlays_count_as_what_is_below_them():
+    if os.geteuid() != 0:
+        raise Skipped('needs root')
+    with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+        disk, memory = os.path.join(folder, 'disk'), os.path.join(folder, 'memory')
+        os.mkdir(disk)
+        try:
+            mount('ramfs', memory)
+            fd = os.open(os.path.join(memory, 'file'), os.O_RDWR | os.O_CREAT)
+            os.write(fd, TEXT)
+            memory_is_a_source_alone(fd)
+            memory_is_a_source_alone(overlay(memory))
+            fd = overlay(disk)
+            session = client()
+            register(session, fd)
+            expect(session.run(**stored(src_region=FILE, src_nbytes=90, dst_region=FILE, dst_offset=700,
+                                        dst_nbytes=90)), 'ok')
+            equal(os.pread(fd, 90, 700), TEXT[:90])
+            session.close()
+            os.close(fd)
+        finally:
+            for path in (f'{memory}/merged', f'{disk}/merged', memory):
+                subprocess.run(['umount', '--lazy', path], capture_output=True, check=False)
+
+
 def test_files_have_to_be_agreed_on():
     connection = wc.Connection(DAEMON.socket)
     equal(connection.hello(optional=wc.FEATURE_MARKS).features, wc.FEATURE_MARKS)
@@ -859,7 +927,8 @@ def run_tests(program, pattern):
     names = [name for name in globals() if name.startswith('test_') and re.search(pattern, name)]
     failed = 0
     print(f'1..{len(names)}', flush=True)
-    with tempfile.TemporaryDirectory(prefix='wharf-files.') as FOLDER:
+    # The daemon writes no files in memory, where /tmp may be.
+    with tempfile.TemporaryDirectory(prefix='wharf-files.', dir='/var/tmp') as FOLDER:
         for number, name in enumerate(names, 1):
             DAEMON = Daemon(program)
             word, more = run_one(name)

@@ -3,6 +3,9 @@
 #
 # Files that the command hands over to a daemon, which reads and writes them: the same bytes, messages and
 # exit statuses as without, whatever becomes of the files and of who has them.
+
+# The daemon writes no files in memory, where /tmp may be.
+export TMPDIR=/var/tmp
 # shellcheck source=tests/lib/tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 # shellcheck source=tests/lib/daemon.sh
@@ -145,6 +148,25 @@ test_gpus_get_no_files() {
     expect_counted "$(size data)" file_output_bytes_total
 }
 
+# What is written there would be charged to the daemon.
+test_outputs_in_memory_are_written_by_the_command() {
+    make_daemon_files
+    start_daemon ''
+    local folder read
+    folder=$(mktemp -d /dev/shm/wharf-handover.XXXXXX) || skip 'there is no /dev/shm'
+    cp c.whr "$folder"
+    (
+        trap 'rm -rf "$folder"' EXIT
+        same_as_here unpack -f -o "$folder/out" "$folder/c.whr"
+        cmp "$folder/out" data
+        expect_text '' "$(cat there.said)"
+    )
+    expect_counted 0 file_output_bytes_total
+    # The input stays the daemon's.
+    read=$(counted file_input_bytes_total)
+    [ "$read" -gt 0 ]
+}
+
 test_full_disks_are_told_as_elsewhere() {
     make_daemon_files
     start_daemon ''
@@ -156,7 +178,9 @@ test_full_disks_are_told_as_elsewhere() {
     [ ! -e out ]
     [ "$(id -u)" -eq 0 ] || skip 'a file system of 2 MiB needs root'
     mkdir small
-    mount -t tmpfs -o size=2m wharf-test small 2> /dev/null || skip 'cannot mount'
+    truncate -s 2M disk
+    { mkfs.ext4 -q -m 0 disk && mount -o loop disk small; } || skip 'cannot mount'
+    rmdir small/lost+found
     local status=0
     same_as_here unpack -o small/out c.whr || status=$?
     ls -A small > left

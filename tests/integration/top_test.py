@@ -209,7 +209,7 @@ def test_files_and_their_processes_are_shown():
         return re.search(rb'^files .*$', run_top('-i', '0.1', '-n', '1').stdout, re.M)
     equal(summary(), None)
     session = wc.Client(DAEMON.socket)
-    with tempfile.TemporaryFile() as file:
+    with tempfile.TemporaryFile(dir='/var/tmp') as file:
         file.write(bytes(3000))
         file.flush()
         session.register(1, file.fileno(), 1 << 20, kind=wc.MEMORY_KIND_FILE)

@@ -20,10 +20,10 @@ enum { PLAIN_NBYTES = 300000, N_CHUNKS = 40, PART = PLAIN_NBYTES / N_CHUNKS };
 static struct test_wharfd wharfd;
 static unsigned char plain[PLAIN_NBYTES];
 
-/* An open file without a name, with some bytes. */
+/* An open file without a name, with some bytes; on a disk, as the daemon writes none in memory. */
 static int new_file(const void *data, size_t nbytes)
 {
-    char path[] = "/tmp/wharf-file-test.XXXXXX";
+    char path[] = "/var/tmp/wharf-file-test.XXXXXX";
     int fd = mkostemp(path, O_CLOEXEC);
 
     cr_assert_geq(fd, 0);
@@ -173,6 +173,34 @@ Test(wharfd_file, what_cannot_be_registered_is_told, .timeout = 600)
     cr_assert_eq(wharf_unregister(wharf, address), 0);
     cr_assert_eq(wharf_unregister(wharf, address), -ENOENT);
     wharf_close(embedded);
+    wharf_close(wharf);
+    test_wharfd_finish(&wharfd);
+}
+
+/* The kernel charges what is written there to the daemon, for as long as its owner likes: one user
+ * could fill the daemon's control group, which ended it. */
+Test(wharfd_file, files_in_memory_are_sources_alone, .timeout = 600)
+{
+    static unsigned char out[100];
+    void *address = &address;
+
+    fill();
+    test_wharfd_start(&wharfd, "");
+    struct wharf *wharf = test_wharfd_open(&wharfd, WHARF_ENGINE_AUTO, 0, 1 << 20);
+    int fd = memfd_create("file", MFD_CLOEXEC), huge = memfd_create("huge", MFD_HUGETLB);
+    cr_assert_eq(pwrite(fd, plain, 1000, 0), 1000);
+
+    cr_assert_eq(wharf_register_file(wharf, fd, 0, &address), -EROFS);
+    cr_assert(strstr(wharf_error_message(), "tmpfs") && strstr(wharf_error_message(), "yourself"),
+              "%s", wharf_error_message());
+    cr_assert_eq(address, &address, "an output of a call that failed");
+    if (huge >= 0)
+        cr_assert_eq(wharf_register_file(wharf, huge, 0, &address), -EROFS);
+    char *at = registered(wharf, fd, WHARF_MEMORY_READ_ONLY);
+    struct wharf_job job = zlib_job(at + 300, 100, out, 100);
+    job.codec = WHARF_CODEC_STORED;
+    cr_assert_eq(run(wharf, &job).result, WHARF_OK);
+    cr_assert_eq(memcmp(out, plain + 300, 100), 0);
     wharf_close(wharf);
     test_wharfd_finish(&wharfd);
 }
