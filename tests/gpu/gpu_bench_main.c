@@ -55,7 +55,8 @@ static const char help[] =
     "FILE is cut into chunks of CHUNK bytes (what is left over at the end is not used, unless\n"
     "it is all there is), which are repeated until there are enough; each copy has its own\n"
     "memory.  Deflate, zlib and gzip are made by zlib, level 9, memory level 9; other codecs\n"
-    "by their first encoder.  Symbols are made as gpu_symbols.h says, with n = 12 if no level\n"
+    "by their first encoder, or by the one that stands in TYPE's place.  Symbols are made as "
+    "gpu_symbols.h says, with n = 12 if no level\n"
     "is given.  After two runs to warm up, RUNS (10) are timed on the device, and then every\n"
     "byte of output is compared once.  Prints one JSON object for each measurement; ends with\n"
     "1 if any output was wrong.\n";

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,11 +72,12 @@ static int level_for(const struct wharf_codec_ops *codec)
     return row->level_min <= 1 && row->level_max >= 9 ? 9 : WHARF_LEVEL_DEFAULT;
 }
 
-/* By the codec's first encoder. */
+/* By the source's encoder. */
 static struct gpu_packed pack_other(const struct gpu_source *source, const uint8_t *in,
                                     size_t nbytes)
 {
     const struct wharf_encoder_options options = {
+        .name = source->encoder,
         .level = source->level ? source->level : level_for(source->codec->ops),
         .parameter = source->parameter,
     };
@@ -103,6 +105,14 @@ static void *pack_some(void *argument)
     return NULL;
 }
 
+static bool has_encoder(const struct wharf_codec_ops *codec, const char *name)
+{
+    for (const struct wharf_encoder_row *row = codec->encoder_rows; row->name; row++)
+        if (strcmp(row->name, name) == 0)
+            return true;
+    return false;
+}
+
 void gpu_source_choose(struct gpu_source *source, const char *name)
 {
     const char *type = strchr(name, ':');
@@ -110,12 +120,13 @@ void gpu_source_choose(struct gpu_source *source, const char *name)
 
     snprintf(codec_name, sizeof(codec_name), "%.*s", (int)strcspn(name, ":"), name);
     int codec = wharf_codec_from_name(codec_name);
-    int parameter = type ? wharf_rle_type_from_name(type + 1) : 0;
     if (codec < 0)
         die(name, "no such codec");
     source->codec_number = (uint32_t)codec;
-    source->parameter = (uint32_t)parameter;
     source->codec = wharf_codec_find(source->codec_number);
+    source->encoder = type && has_encoder(source->codec->ops, type + 1) ? type + 1 : NULL;
+    int parameter = type && !source->encoder ? wharf_rle_type_from_name(type + 1) : 0;
+    source->parameter = (uint32_t)parameter;
     if (parameter < 0 || !wharf_codec_unit_nbytes(source->codec->ops, source->parameter))
         die(name, "no such type");
 }

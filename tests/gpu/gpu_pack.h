@@ -19,6 +19,7 @@ struct gpu_source {
     const struct wharf_codec_row *codec;
     uint32_t codec_number;
     uint32_t parameter;
+    const char *encoder; /* NULL: the codec's first */
     int level; /* of codecs that zlib does not pack; 0: 9 where levels are of effort, or its own */
     const uint8_t *file;
     size_t chunk_nbytes, last_nbytes; /* only a lone chunk is shorter than the others */
@@ -27,13 +28,14 @@ struct gpu_source {
     atomic_size_t next;
 };
 
-/* Finds a codec by name, NAME or NAME:TYPE of values.  Ends the program if there is none. */
+/* Finds a codec by name: NAME, NAME:TYPE of values, or NAME:ENCODER.  Ends the program if there is
+ * none. */
 void gpu_source_choose(struct gpu_source *source, const char *name);
 
 /*
  * Cuts at most n_wanted chunks from the file (codec, its number and the file are set) and packs
- * them on all cores: Deflate, zlib and gzip by zlib, level 9, memory level 9; other codecs by their
- * first encoder at the source's level.  Ends the program if that fails.
+ * them on all cores: Deflate, zlib and gzip by zlib, level 9, memory level 9; other codecs by the
+ * source's encoder at its level.  Ends the program if that fails.
  */
 void gpu_pack(struct gpu_source *source, size_t file_nbytes, size_t chunk, size_t n_wanted);
 void gpu_source_free(struct gpu_source *source);
