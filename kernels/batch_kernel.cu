@@ -16,6 +16,7 @@
 #include <new>
 
 #include "kernels/batch_warp.cuh"
+#include "kernels/blosc_kernel.h"
 #include "kernels/cuda_batch.h"
 #include "kernels/gather_chunks.cuh"
 #include "kernels/kernel_shape.cuh"
@@ -149,6 +150,7 @@ struct wharf_cuda_decoder {
     unsigned n_sms;
     kernel_row kernels[N_KERNELS];
     unsigned line_blocks_per_sm;
+    struct wharf_blosc_shape blosc;
 };
 
 static const kernel_row *find_kernel(const wharf_cuda_decoder *decoder, uint32_t codec)
@@ -226,6 +228,8 @@ static int init(wharf_cuda_decoder *decoder)
         cudaFuncGetAttributes(&attributes, reinterpret_cast<const void *>(gather_kernel)));
     if (int rc = fit_kernels(decoder))
         return rc;
+    if (int rc = wharf_cuda_load_blosc(&decoder->blosc))
+        return rc;
     return wharf_cuda_load_line_kernels(&decoder->line_blocks_per_sm);
 }
 
@@ -263,6 +267,7 @@ bool wharf_cuda_has_decoder(uint32_t codec)
 #define X(ID, name) case WHARF_CODEC_##ID:
         WHARF_DEVICE_CODEC_LIST(X)
 #undef X
+    case WHARF_CODEC_BLOSC:
         return true;
     default:
         return false;
@@ -279,6 +284,8 @@ size_t wharf_cuda_scratch_nbytes(const struct wharf_cuda_decoder *decoder, uint3
                                  uint32_t n_chunks, bool has_models)
 {
     const kernel_row *row = find_kernel(decoder, kernel);
+    if (kernel == WHARF_CODEC_BLOSC)
+        return wharf_cuda_blosc_scratch_nbytes(&decoder->blosc, n_chunks);
     if (!row)
         return 0;
     /* A warp with a higher number than there are chunks has none. */
@@ -323,10 +330,13 @@ int wharf_cuda_decode_batch(const struct wharf_cuda_decoder *decoder,
                             struct CUstream_st *stream)
 {
     const kernel_row *row = find_kernel(decoder, batch->codec);
-    if (!row)
+    bool is_blosc = batch->codec == WHARF_CODEC_BLOSC;
+    if (!row && !is_blosc)
         return wharf_cuda_fail(cudaErrorInvalidValue, "finding the codec's kernel");
     if (batch->n_chunks == 0)
         return 0;
+    if (is_blosc)
+        return wharf_cuda_launch_blosc(&decoder->blosc, nullptr, batch, d_scratch, stream);
     WHARF_CUDA_TRY(cudaMemsetAsync(d_scratch, 0, sizeof(batch_control), stream));
     return launch_both(decoder, row, *batch, static_cast<uint8_t *>(d_scratch), stream);
 }
@@ -340,6 +350,8 @@ int wharf_cuda_decode_arrays(const struct wharf_cuda_decoder *decoder, uint32_t 
     auto *d_chunks = reinterpret_cast<wharf_device_chunk *>(scratch + CHUNKS_AT);
     wharf_device_arrays by_value = *arrays;
     void *arguments[] = {&by_value, &scratch, &d_chunks};
+    if (kernel == WHARF_CODEC_BLOSC)
+        return wharf_cuda_launch_blosc(&decoder->blosc, arrays, nullptr, d_scratch, stream);
     if (!row)
         return wharf_cuda_fail(cudaErrorInvalidValue, "finding the codec's kernel");
     WHARF_CUDA_TRY(cudaLaunchKernel(reinterpret_cast<const void *>(gather_kernel),
@@ -374,6 +386,8 @@ int wharf_cuda_get_kernel_info(const struct wharf_cuda_decoder *decoder, uint32_
 {
     const kernel_row *row = find_kernel(decoder, codec);
     cudaFuncAttributes attributes;
+    if (codec == WHARF_CODEC_BLOSC)
+        return wharf_cuda_get_blosc_info(&decoder->blosc, decoder->n_sms, ret_info);
     if (!row)
         return wharf_cuda_fail(cudaErrorInvalidValue, "finding the codec's kernel");
     const kernel_row *quick = find_quick(decoder, codec);

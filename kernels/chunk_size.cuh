@@ -225,6 +225,19 @@ WHARF_DEVICE uint64_t of_rans(walk &w)
     return n_symbols * symbol_nbytes;
 }
 
+/* Of a chunk's header, or of bitshuffle's, which is big-endian. */
+WHARF_DEVICE uint64_t of_blosc(walk &w, uint32_t parameter)
+{
+    uint64_t nbytes = 0;
+    if (parameter == 0) {
+        w.skip(4);
+        return w.number(4);
+    }
+    for (unsigned i = 0; i < 8; i++)
+        nbytes = nbytes << 8 | w.byte();
+    return nbytes;
+}
+
 /* Of a codec that has a walk: wharf_cuda_has_sizes. */
 WHARF_DEVICE uint64_t of_stream(walk &w, uint32_t codec, uint32_t parameter)
 {
@@ -245,6 +258,8 @@ WHARF_DEVICE uint64_t of_stream(walk &w, uint32_t codec, uint32_t parameter)
         return of_lz4(w);
     case WHARF_CODEC_SNAPPY:
         return of_snappy(w);
+    case WHARF_CODEC_BLOSC:
+        return of_blosc(w, parameter);
     default:
         return of_lines(w);
     }

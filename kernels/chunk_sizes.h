@@ -23,7 +23,7 @@ struct CUstream_st;
 /* Whether there is a walk for a codec.  Deflate has to be decoded. */
 static inline bool wharf_cuda_has_sizes(uint32_t codec)
 {
-    return codec == WHARF_CODEC_STORED ||
+    return codec == WHARF_CODEC_STORED || codec == WHARF_CODEC_BLOSC ||
            (codec >= WHARF_CODEC_RLE1 && codec <= WHARF_CODEC_PALETTE);
 }
 

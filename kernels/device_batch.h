@@ -48,15 +48,15 @@ struct wharf_device_batch {
     struct wharf_outcome *outcomes;
     uint32_t n_chunks;
     /* The codec of all chunks, whose kernel is then used (others in the batch get REQUEST_CODEC),
-     * or WHARF_DEVICE_ANY_CODEC for the kernel that has all decoders.  WHARF_DEVICE_SERIAL | codec,
-     * for codecs that have it: a baseline to measure, CODAG's scheme, in which all lanes decode the
-     * same symbol.  It reads its input through shared memory, or with _REGISTERS without, or with
-     * _PREFETCH through shared memory that another warp fills.
-     * WHARF_DEVICE_BLOCK | codec, for codecs that have it: all warps of a block decode a chunk
-     * together, which is faster when there are few.
-     * WHARF_DEVICE_CREW | codec, for codecs that have it: a warp for each chunk as well, and one
-     * more in a block that helps them all. WHARF_DEVICE_INDEXED | codec, for codecs that have it:
-     * faster for registered models of 16-bit symbols or of several distributions. */
+     * or WHARF_DEVICE_ANY_CODEC for the kernel that has all decoders.  Blosc has several kernels,
+     * one for each phase.  WHARF_DEVICE_SERIAL | codec, for codecs that have it: a baseline to
+     * measure, CODAG's scheme, in which all lanes decode the same symbol.  It reads its input
+     * through shared memory, or with _REGISTERS without, or with _PREFETCH through shared memory
+     * that another warp fills. WHARF_DEVICE_BLOCK | codec, for codecs that have it: all warps of a
+     * block decode a chunk together, which is faster when there are few. WHARF_DEVICE_CREW | codec,
+     * for codecs that have it: a warp for each chunk as well, and one more in a block that helps
+     * them all. WHARF_DEVICE_INDEXED | codec, for codecs that have it: faster for registered models
+     * of 16-bit symbols or of several distributions. */
     uint32_t codec;
 };
 #define WHARF_DEVICE_ANY_CODEC 0xffffffffu

@@ -16,6 +16,7 @@
 #include <type_traits>
 
 #include "encoders/wharf_codec.h"
+#include "kernels/blosc/blosc_around.cuh"
 #include "kernels/decoder.cuh"
 #include "kernels/device_batch.h"
 #include "kernels/device_codecs.h"
@@ -213,26 +214,38 @@ constexpr size_t ALL_SCRATCH_NBYTES[] = {WHARF_DEVICE_CODEC_LIST(X)};
 constexpr unsigned ALL_WARPS_PER_SM[] = {WHARF_DEVICE_CODEC_LIST(X)};
 #undef X
 
-/* All decoders in one: room for the largest, and registers for the hungriest. */
+/* All decoders in one: room for the largest, and registers for the hungriest; and Blosc around
+ * them (blosc_around.cuh). */
 struct any_codec {
     union shared {
 #define X(ID, name) typename shared_among_all<name##_shared>::type name;
         WHARF_DEVICE_CODEC_LIST(X)
 #undef X
     };
-    static constexpr size_t SCRATCH_NBYTES = largest_of(ALL_SCRATCH_NBYTES);
+    static constexpr size_t INSIDE_NBYTES = (largest_of(ALL_SCRATCH_NBYTES) + 255) / 256 * 256;
+    static constexpr size_t SCRATCH_NBYTES = INSIDE_NBYTES + sizeof(blosc::around);
     static constexpr unsigned WARPS_PER_SM = least_of(ALL_WARPS_PER_SM);
 
     static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job)
     {
-        switch (codec) {
-#define X(ID, name)                                                                                \
-    case WHARF_CODEC_##ID:                                                                         \
-        return name##_decode(s.name, job);
-            WHARF_DEVICE_CODEC_LIST(X)
-#undef X
-        default:
-            return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);
+        auto *around = reinterpret_cast<blosc::around *>(job.scratch + INSIDE_NBYTES);
+        bool is_around = codec == WHARF_CODEC_BLOSC;
+        chunk_job now = job;
+        if (is_around) {
+            if (lane_id() == 0)
+                around->job = job;
+            syncwarp();
+            codec = uniform(blosc::begin(around));
+        }
+        for (;;) {
+            if (is_around && codec != blosc::CODEC_NONE)
+                now = uniform_global(around)->inner;
+            verdict v = decode_inside(s, codec, now);
+            if (!is_around)
+                return v;
+            if (codec == blosc::CODEC_NONE)
+                return uniform_global(around)->v;
+            codec = uniform(blosc::next(around, v));
         }
     }
 
@@ -245,6 +258,24 @@ struct any_codec {
         return name##_decode_part(s.name, part);
             WHARF_PART_CODEC_LIST(X)
 #undef X
+        default:
+            return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);
+        }
+    }
+
+  private:
+    /* Called in one place. */
+    static WHARF_DEVICE_MEMBER verdict decode_inside(shared &s, uint32_t codec,
+                                                     const chunk_job &job)
+    {
+        switch (codec) {
+#define X(ID, name)                                                                                \
+    case WHARF_CODEC_##ID:                                                                         \
+        return name##_decode(s.name, job);
+            WHARF_DEVICE_CODEC_LIST(X)
+#undef X
+        case blosc::CODEC_LZ:
+            return blosc::lz_decode(s.lz4, job);
         default:
             return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);
         }

@@ -112,7 +112,7 @@ $(BUILD)/obj/watched/%.cc.o: %.cc $(BUILD)/flags | $(device_codecs_h)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $(WATCH) -fPIC -MMD -MP -c -o $@ $<
 
 watch_obj := $(call obj,kernels/simt/race/race_watch.cc)
-race_obj  := $(patsubst %,$(BUILD)/obj/watched/kernels/simt/%.cc.o,simt_batch simt_epoch simt_inflate) $(watch_obj)
+race_obj  := $(patsubst %,$(BUILD)/obj/watched/kernels/simt/%.cc.o,simt_batch simt_blosc simt_epoch simt_inflate) $(watch_obj)
 race_libs := $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
 $(BUILD)/race/tests/race_watch_test: $(BUILD)/obj/watched/tests/race/race_watch_test.cc.o $(watch_obj) $(SIMT_A)
 	$(call program,$(SIMT_LIBS) -lcriterion)

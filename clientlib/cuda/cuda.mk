@@ -6,7 +6,7 @@
 CUDA_SO := $(BUILD)/libwharf-cuda.so.$(ABI)
 CUDA_A  := $(BUILD)/libwharf-cuda.a
 cuda_calls_obj := $(call obj,$(wildcard clientlib/cuda/*_calls.c))
-cuda_obj := $(cuda_calls_obj) $(call obj,$(addprefix kernels/,batch_kernel.cu chunk_sizes.cu inflate_kernel.cu line_kernel.cu rans_kernel.cu cuda_error.cu inflate_plan.c rans_pieces.c))
+cuda_obj := $(cuda_calls_obj) $(call obj,$(addprefix kernels/,batch_kernel.cu blosc_kernel.cu chunk_sizes.cu inflate_kernel.cu line_kernel.cu rans_kernel.cu cuda_error.cu inflate_plan.c rans_pieces.c))
 
 # What it takes of libwharf's objects is in it, and nobody sees it.
 $(CUDA_SO): $(cuda_obj) $(LIB_A) clientlib/cuda/libwharf-cuda.map

@@ -207,6 +207,16 @@ void wharf_cuda_model_free(struct wharf_cuda_model *model)
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
+/* A chunk, or bitshuffle's framing of elements of a size. */
+static bool is_blosc_parameter(uint32_t parameter)
+{
+    uint32_t element_nbytes = parameter % WHARF_BLOSC_BITSHUFFLE_LZ4;
+    uint32_t framing = parameter - element_nbytes;
+
+    return parameter == 0 || (element_nbytes > 0 && (framing == WHARF_BLOSC_BITSHUFFLE_LZ4 ||
+                                                     framing == WHARF_BLOSC_BITSHUFFLE_ZSTD));
+}
+
 /* ops->unit_nbytes of encoders/codec.h; its table would link all decoders of the CPU. */
 static bool is_parameter(uint32_t codec, uint32_t parameter)
 {
@@ -216,6 +226,8 @@ static bool is_parameter(uint32_t codec, uint32_t parameter)
         return wharf_rle_unit_nbytes(parameter) > 0;
     case WHARF_CODEC_RANS:
         return parameter == WHARF_RANS_PARAMETER_BYTES || parameter == WHARF_RANS_PARAMETER_U16;
+    case WHARF_CODEC_BLOSC:
+        return is_blosc_parameter(parameter);
     default:
         return parameter == 0;
     }

@@ -219,7 +219,8 @@ struct wharf_cuda_batch {
  * n_chunks, so that of the largest batch suffices for all.
  *   ret_nbytes   not NULL; a multiple of WHARF_CUDA_SCRATCH_ALIGN, never 0.  72 bytes a chunk and
  *                a few hundred; rans without a model 128 KiB more for each warp that the GPU holds
- *                at once (277 MB on an H100), or for each chunk if there are fewer.
+ *                at once (277 MB on an H100), or for each chunk if there are fewer; blosc 224
+ *                bytes a chunk and 768 for each warp (3 MB).
  * Returns 0, -EOPNOTSUPP (the GPU does not decode this codec) or an error of every call.
  */
 int wharf_cuda_decode_scratch(struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernels/batch_warp.cuh"
+#include "kernels/simt/simt_blosc.h"
 
 namespace wharf
 {
@@ -120,6 +121,7 @@ int wharf_simt_can_decode(uint32_t codec)
 #define X(ID, name) case WHARF_DEVICE_INDEXED | WHARF_CODEC_##ID:
         WHARF_INDEXED_CODEC_LIST(X)
 #undef X
+    case WHARF_CODEC_BLOSC:
         return 1;
     default:
         return 0;
@@ -172,6 +174,8 @@ int wharf_simt_decode_batch(const struct wharf_device_batch *batch, enum wharf_s
         return wharf::run<wharf::name##_indexed_codec>(*batch, options, ret_n_steps);
         WHARF_INDEXED_CODEC_LIST(X)
 #undef X
+    case WHARF_CODEC_BLOSC:
+        return wharf::simt::decode_blosc(*batch, options, ret_n_steps);
     case WHARF_DEVICE_ANY_CODEC:
         return wharf::run<wharf::any_codec>(*batch, options, ret_n_steps);
     default:

@@ -21,12 +21,11 @@ enum wharf_simt_order {
 
 /*
  * Decodes all chunks of a batch, one after the other as one warp (with WHARF_DEVICE_BLOCK, as the
- * warps of one block), and fills the outcomes.  seed is that of the random order and of what shared
- * memory and scratch hold at the start.
- * ret_n_steps, if not NULL: how many collectives the (first) warp met in.
- * Returns 0, -ENOMEM, or -EINVAL for a batch.codec or an order that there is not; then nothing was
- * touched.  Ends the program with a message when device code breaks the rules of warp.cuh.
- * Any number of threads may call it at once.
+ * warps of one block; of Blosc, phase after phase), and fills the outcomes.  seed is that of the
+ * random order and of what shared memory and scratch hold at the start. ret_n_steps, if not NULL:
+ * how many collectives the (first) warp met in. Returns 0, -ENOMEM, or -EINVAL for a batch.codec or
+ * an order that there is not; then nothing was touched.  Ends the program with a message when
+ * device code breaks the rules of warp.cuh. Any number of threads may call it at once.
  */
 int wharf_simt_decode_batch(const struct wharf_device_batch *batch, enum wharf_simt_order order,
                             uint64_t seed, uint64_t *ret_n_steps);

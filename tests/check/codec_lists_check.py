@@ -44,13 +44,18 @@ def parameter_of(text):
     return ' '.join(found[1].replace('\n * ', ' ').split()) if found else '0'
 
 
+def has_device_decoder(name):
+    """Of its own, or around those of other codecs."""
+    return any(os.path.exists(os.path.join(TOP, f'kernels/{name}/{name}_{form}.cuh')) for form in ('decode', 'around'))
+
+
 def read_codecs():
     for codec_id, name, number, summary in ROW.findall(read('encoders/wharf_codec.h')):
         page = read(f'encoders/{name}/{name}_format.h')
         bounded = number_of(page, f'WHARF_{codec_id}_MAX_CONSTANT') < CHUNK_MAX_NBYTES
         yield Codec(codec_id, name, int(number), summary,
                     number_of(page, f'WHARF_{codec_id}_MAX_RATIO') if bounded else None,
-                    parameter_of(page), os.path.exists(os.path.join(TOP, f'kernels/{name}/{name}_decode.cuh')))
+                    parameter_of(page), has_device_decoder(name))
 
 
 def enumeration(codecs):

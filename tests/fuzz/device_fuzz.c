@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device decoders, on the SIMT layer: any bytes as a job, whose outcome and output must be the CPU
- * engine's; by a crew too, where there is one.
+ * engine's; by a crew too, where there is one, and Blosc by its phases.
  *
  * The first byte chooses the codec (its lower four bits, and its highest for those from 16 on) and
  * the order of the lanes, the second the job's flags and the room for the output, the third the
- * codec's parameter; the rest is the source.  Both are capped: under a sanitizer every collective
- * of the warp costs two microseconds, and small sizes reach the same code.
+ * codec's parameter (of Blosc 0 for a chunk, or twice the size of an element in bitshuffle's
+ * framing, and 1 more for zstd); the rest is the source.  Both are capped: under a sanitizer every
+ * collective of the warp costs two microseconds, and small sizes reach the same code.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
         parameter &= 7;
     if (!wharf_codec_unit_nbytes(wharf_codec_find(codec)->ops, parameter))
         parameter = 0;
+    if (codec == WHARF_CODEC_BLOSC && data[2] > 1)
+        parameter =
+            (data[2] & 1 ? WHARF_BLOSC_BITSHUFFLE_ZSTD : WHARF_BLOSC_BITSHUFFLE_LZ4) + data[2] / 2;
     nbytes = nbytes - HEAD_NBYTES < MAX_IN_NBYTES ? nbytes - HEAD_NBYTES : MAX_IN_NBYTES;
     struct test_guard in = test_guard_copy(data + HEAD_NBYTES, nbytes, TEST_GUARD_END);
     struct test_guard out = test_guard_new(rooms[data[1] / 8 % N_ROOMS], TEST_GUARD_END);
@@ -77,7 +81,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
         .out_avail = out.nbytes,
     };
     enum wharf_simt_order order = (enum wharf_simt_order)(data[0] / 16 % 8 % N_ORDERS);
-    const uint32_t kernels[] = {WHARF_DEVICE_ANY_CODEC, WHARF_DEVICE_CREW | codec};
+    const uint32_t kernels[] = {
+        WHARF_DEVICE_ANY_CODEC,
+        codec == WHARF_CODEC_BLOSC ? codec : WHARF_DEVICE_CREW | codec,
+    };
     for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
         struct wharf_device_batch batch = {&chunk, &got, 1, kernels[i]};
         if (i > 0 && !wharf_simt_can_decode(kernels[i]))

@@ -225,6 +225,20 @@ static void decode_simt_block(uint32_t codec, uint32_t parameter, const uint8_t 
                 WHARF_SIMT_RANDOM, ret_outcome);
 }
 
+/* Of Blosc, a warp for each chunk, around the decoders of other codecs. */
+static bool can_decode_around(uint32_t codec)
+{
+    return codec == WHARF_CODEC_BLOSC;
+}
+
+static void decode_simt_around(uint32_t codec, uint32_t parameter, const uint8_t *in,
+                               size_t in_nbytes, uint8_t *out, size_t out_avail,
+                               struct wharf_outcome *ret_outcome)
+{
+    decode_simt(codec, parameter, WHARF_DEVICE_ANY_CODEC, in, in_nbytes, out, out_avail,
+                WHARF_SIMT_RANDOM, ret_outcome);
+}
+
 static bool can_decode_crew(uint32_t codec)
 {
     return wharf_simt_can_decode(codec | WHARF_DEVICE_CREW);
@@ -257,6 +271,7 @@ const struct vector_engine vector_engines[] = {
     {"simt serial, prefetch", can_decode_serial, decode_simt_prefetch, false, true,
      VECTOR_ENGINE_DEVICE},
     {"simt block", can_decode_block, decode_simt_block, false, true, VECTOR_ENGINE_DEVICE},
+    {"simt around", can_decode_around, decode_simt_around, false, true, VECTOR_ENGINE_DEVICE},
     {"simt crew", can_decode_crew, decode_simt_crew, false, true, VECTOR_ENGINE_DEVICE},
 };
 const size_t n_vector_engines = sizeof(vector_engines) / sizeof(vector_engines[0]);
