@@ -425,12 +425,14 @@ int wharf_register_gpu(struct wharf *wharf, int fd, uint64_t address, size_t nby
  * chunks.  There is no memory at A: the program can neither read nor write there.
  * wharf_unregister(wharf, A) ends that.
  *
- * Such jobs run on the CPU.  So source and destination may be a file, the arena or registered
- * memory, but not GPU memory.  (A handle whose engine is a GPU takes no files.)  The rules for
- * memory hold for a file's bytes: nobody may write to a source or a destination while the job is in
- * flight.  Otherwise the result is undefined, but no other user is affected.  The daemon uses the
- * page cache, unless fd is open with O_DIRECT, whose rules the caller must then follow.  Nothing is
- * synchronised to a disk.
+ * Source and destination may be a file, the arena, or registered memory.  Sources in files are
+ * decoded by a GPU too, to its own memory or the host's, if the chunk is not over
+ * max_gpu_chunk_nbytes.  Only the CPU writes files, and compresses them: such jobs cannot use GPU
+ * memory, and a handle whose engine is a GPU takes files with WHARF_MEMORY_READ_ONLY.  The rules
+ * for memory hold for a file's bytes: nobody may write to a source or a destination while the job
+ * is in flight.  Otherwise the result is undefined, but no other user is affected.  The daemon uses
+ * the page cache, unless fd is open with O_DIRECT, whose rules the caller must then follow. Nothing
+ * is synchronised to a disk.
  *
  * A job writes its output to a file after it has decoded it well; if it fails before, the
  * destination is unchanged.  A batch's chunks are written one by one.
@@ -456,8 +458,9 @@ int wharf_register_gpu(struct wharf *wharf, int fd, uint64_t address, size_t nby
  *   -EINVAL      ret_address is NULL, a flag is unknown, or fd is open for writing with O_APPEND
  *   -EROFS       fd is open for writing in a file system in memory, such as tmpfs, which the daemon
  *                only reads: register it with WHARF_MEMORY_READ_ONLY, and write there yourself
- *   -EOPNOTSUPP  the daemon is too old for files, there is none, or the handle's engine is a GPU;
- *                or the file is in procfs, sysfs or another file system that generates its contents
+ *   -EOPNOTSUPP  the daemon is too old for files, there is none, or the handle's engine is a GPU
+ *                and the file not read-only; or the file is in procfs, sysfs or another file system
+ *                that generates its contents
  *   -EBUSY       files of this user hang processes of the daemon
  *   -EDQUOT      over the daemon's limits
  *   -ENOSPC, -ENOMEM, -ETIMEDOUT   as wharf_register

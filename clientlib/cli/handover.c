@@ -8,7 +8,7 @@
  * smaller is read by then. */
 #define LEAST_NBYTES (UINT64_C(1) << 20)
 
-/* GPUs decode what comes through memory, and faster than processors decode what is in files. */
+/* For GPUs this process reads sooner than the daemon, whose memory for files has to be pinned. */
 static bool has_gpu(const struct wharf_cli_service *service)
 {
     const uint32_t gpus = 1u << WHARF_ENGINE_GPU | 1u << WHARF_ENGINE_SIMT;

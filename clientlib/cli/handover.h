@@ -3,10 +3,10 @@
  * handover.h: input and output of a task as files that the daemon reads and writes itself.
  *
  * Where the daemon does not take a file, this process reads or writes it, as it does without a
- * daemon.  So it does where a GPU decodes, which takes no files.  And so it does after anything has
- * gone wrong with a file that was handed over: what was asked of the daemon is then done again
- * through memory, and ends as it would have without files.  A write of the daemon's that is still
- * under way does no harm: it has the same bytes, and the output has no name yet.
+ * daemon.  So it does where a GPU decodes: that is sooner from memory.  And so it does after
+ * anything has gone wrong with a file that was handed over: what was asked of the daemon is then
+ * done again through memory, and ends as it would have without files.  A write of the daemon's that
+ * is still under way does no harm: it has the same bytes, and the output has no name yet.
  */
 #ifndef WHARF_CLI_HANDOVER_H
 #define WHARF_CLI_HANDOVER_H

@@ -23,11 +23,16 @@
 #include "daemon/control/connection.h"
 #include "daemon/control/region_place.h"
 #include "daemon/control/replies.h"
+#include "daemon/core/core.h"
+#include "daemon/core/engine_status.h"
 #include "daemon/core/file_io.h"
+#include "daemon/core/file_staging.h"
 #include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/disposable/disposable.h"
+#include "daemon/placement/gpu_arena_pool.h"
+#include "daemon/placement/gpu_memory.h"
 
 /* A tenant cannot register files while so many processes hang in its files. */
 #define MOST_HUNG 2
@@ -141,15 +146,91 @@ static uint32_t n_slots_of(const struct wharf_server *server)
     return n_slots < 2 ? 2 : n_slots < WHARF_FILE_MOST_SLOTS ? n_slots : WHARF_FILE_MOST_SLOTS;
 }
 
+/* A staging area, if a GPU could use it: one that is pinned already, or one that has no pages yet.
+ * NULL: the CPU runs all jobs. */
+static struct wharf_file_staging *make_staging(struct wharf_core *core,
+                                               const struct wharf_session *session)
+{
+    bool is_for_cpu =
+        session->engine == WHARF_ENGINE_CPU || session->engine == WHARF_ENGINE_REFERENCE;
+    struct wharf_use use = wharf_file_staging_use();
+    struct wharf_gpu_memory *memory = NULL;
+    struct wharf_segment pooled;
+    bool is_pooled = false;
+
+    if (is_for_cpu || __atomic_load_n(&core->fleet.n_gpus, __ATOMIC_RELAXED) == 0)
+        return NULL;
+    wharf_core_enter(core);
+    bool is_charged = wharf_tenant_charge(session->tenant, &use, NULL) == 0;
+    if (is_charged && wharf_place_has_gpu(core, session->engine))
+        is_pooled = wharf_gpu_arena_pool_take(core, WHARF_FILE_STAGING_NBYTES, &pooled, &memory);
+    wharf_core_leave(core);
+    struct wharf_file_staging *staging =
+        is_charged ? wharf_file_staging_new(is_pooled ? &pooled : NULL) : NULL;
+    if (staging) {
+        staging->account = memory;
+        return staging;
+    }
+    wharf_core_enter(core);
+    if (is_charged)
+        wharf_tenant_give_back(session->tenant, &use);
+    wharf_gpu_memory_drop(core, memory, &(struct wharf_use){.n_jobs = 0});
+    wharf_core_leave(core);
+    return NULL;
+}
+
+/* The session has its files, and GPUs its staging area. */
+static void enter(struct wharf_core *core, struct wharf_session *session, struct wharf_file_io *io)
+{
+    struct wharf_file_staging *staging = io->staging;
+    bool is_pooled = staging && staging->account;
+    struct wharf_use use = wharf_file_staging_use();
+
+    /* Without an entry no GPU has it, and jobs run on the CPU. */
+    if (staging && !is_pooled)
+        staging->account =
+            wharf_gpu_memory_new(core, session, staging->memory.fd, staging->memory.nbytes, false);
+    wharf_core_enter(core);
+    session->file_io = io;
+    if (staging)
+        wharf_use_add(&session->use, &use);
+    if (staging && staging->account)
+        staging->account->is_staging = true;
+    if (is_pooled)
+        wharf_gpu_memory_give(core, staging->account, session);
+    else if (staging)
+        wharf_gpu_memory_add(core, staging->account);
+    wharf_core_leave(core);
+}
+
+/* Gives up what no session has got. */
+static void discard(struct wharf_core *core, struct wharf_session *session,
+                    struct wharf_file_staging *staging)
+{
+    struct wharf_use use = wharf_file_staging_use();
+
+    if (!staging)
+        return;
+    wharf_core_enter(core);
+    wharf_gpu_memory_drop(core, staging->account, &(struct wharf_use){.n_jobs = 0});
+    wharf_tenant_give_back(session->tenant, &use);
+    wharf_core_leave(core);
+}
+
 /* Takes the socket over. */
 static int watch(struct wharf_file_process *process, struct wharf_session *session, int fd)
 {
     struct wharf_server *server = process->server;
     struct wharf_file_io *io;
-    int r = wharf_file_io_new(fd, n_slots_of(server), server->config.file_timeout_ns,
+    struct wharf_file_staging *staging = make_staging(&server->core, session);
+    int r = wharf_file_io_new(fd, n_slots_of(server), staging, server->config.file_timeout_ns,
                               &server->core.is_short_of_workers, &io);
-    if (r < 0)
+
+    if (r < 0) {
+        discard(&server->core, session, staging);
+        wharf_file_staging_free(staging);
         return r;
+    }
     int pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
     r = pidfd < 0 ? -errno : 0;
     if (r == 0)
@@ -157,12 +238,11 @@ static int watch(struct wharf_file_process *process, struct wharf_session *sessi
     if (r == 0)
         r = wharf_loop_add(server->loop, &process->source, io->socket, POLLIN, on_answer);
     if (r < 0) {
+        discard(&server->core, session, staging);
         wharf_file_io_free(io);
         return r;
     }
-    wharf_core_enter(&server->core);
-    session->file_io = io;
-    wharf_core_leave(&server->core);
+    enter(&server->core, session, io);
     return 0;
 }
 
@@ -172,7 +252,7 @@ static struct wharf_use process_use(uint32_t n_slots)
         .n_descriptors = 2,
         .n_mappings = 1,
         .n_tasks = 1 + n_slots,
-        .memory_nbytes = wharf_file_memory_nbytes(n_slots) + (1 + n_slots) * TASK_NBYTES,
+        .memory_nbytes = wharf_file_memory_nbytes(n_slots, 0) + (1 + n_slots) * TASK_NBYTES,
     };
 }
 
@@ -286,8 +366,8 @@ int wharf_files_check(const struct wharf_connection *connection,
     *ret_text = "files were not agreed on: FEATURE_FILES is missing";
     if (!(connection->features & WHARF_FEATURE_FILES))
         return EOPNOTSUPP;
-    *ret_text = "the queue's engine is a GPU, which cannot read files";
-    if (engine == WHARF_ENGINE_GPU || engine == WHARF_ENGINE_SIMT)
+    *ret_text = "the queue's engine is a GPU, which cannot write files: register it read-only";
+    if ((engine == WHARF_ENGINE_GPU || engine == WHARF_ENGINE_SIMT) && !memory->read_only)
         return EOPNOTSUPP;
     *ret_text = "nbytes is more than a file can have";
     return memory->nbytes > INT64_MAX ? EINVAL : 0;

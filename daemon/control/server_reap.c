@@ -5,6 +5,8 @@
 #include "daemon/control/kept_rings.h"
 #include "daemon/control/reaper.h"
 #include "daemon/control/server.h"
+#include "daemon/core/file_io.h"
+#include "daemon/core/file_staging.h"
 #include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
 #include "daemon/core/totals.h"
@@ -27,6 +29,10 @@ static void drop_memories(struct wharf_server *server, struct wharf_session *ses
         struct wharf_region *region = &session->regions[i];
         struct wharf_use use = wharf_region_use(region);
         drop_memory(server, session, region->memory, &use);
+    }
+    if (session->file_io && session->file_io->staging) {
+        struct wharf_use use = wharf_file_staging_use();
+        drop_memory(server, session, session->file_io->staging->account, &use);
     }
     for (uint32_t i = 0; i < session->n_models; i++)
         drop_memory(server, session, session->models[i].memory, &session->models[i].use);

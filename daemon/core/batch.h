@@ -29,7 +29,8 @@ struct wharf_batch {
     struct wharf_outcome outcome; /* of the first bad chunk; else sums so far */
     uint32_t engine;              /* that ran the first bad chunk; else the last one */
     bool has_device;              /* some source or destination is in a client's GPU memory */
-    bool has_file;                /* some source or destination is a file */
+    bool has_file_source;         /* some source is a file; */
+    bool has_file_output;         /* some destination is */
     uint64_t total_nbytes;        /* of all sources and destinations */
     uint32_t max_chunk_nbytes;    /* the largest single source or destination */
     uint64_t memory_nbytes;       /* of this struct, charged to the tenant */

@@ -20,6 +20,7 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+#include "daemon/core/file_staging.h"
 #include "proto/control.h"
 #include "proto/relax.h"
 
@@ -33,22 +34,34 @@
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
+static struct wharf_file_slot *head_of(const struct wharf_file_io *io, uint32_t slot)
+{
+    return (struct wharf_file_slot *)io->memory.address + slot;
+}
+
 static int begin(struct wharf_file_io *io)
 {
-    struct wharf_file_request request = {.op = WHARF_FILE_BEGIN, .slot = io->n_slots};
-    int r =
-        wharf_segment_make(WHARF_SEGMENT_FILES, wharf_file_memory_nbytes(io->n_slots), &io->memory);
+    const uint32_t n_units = io->staging ? WHARF_FILE_MOST_UNITS : 0;
+    struct wharf_file_request request = {
+        .op = WHARF_FILE_BEGIN, .slot = io->n_slots, .nbytes = n_units};
+    int r = wharf_segment_make(WHARF_SEGMENT_FILES, wharf_file_memory_nbytes(io->n_slots, n_units),
+                               &io->memory);
 
     if (r < 0)
         return r;
     r = wharf_control_send(io->socket, (const uint8_t *)&request, sizeof(request), &io->memory.fd,
                            1, MSG_DONTWAIT);
     io->memory.fd = wharf_close_fd(io->memory.fd);
-    return r;
+    if (r < 0 || !io->staging)
+        return r;
+    io->staging->heads = head_of(io, io->n_slots);
+    request.op = WHARF_FILE_STAGING;
+    return wharf_control_send(io->socket, (const uint8_t *)&request, sizeof(request),
+                              &io->staging->memory.fd, 1, MSG_DONTWAIT);
 }
 
-int wharf_file_io_new(int socket, uint32_t n_slots, uint64_t timeout_ns, const bool *is_short,
-                      struct wharf_file_io **ret_io)
+int wharf_file_io_new(int socket, uint32_t n_slots, struct wharf_file_staging *staging,
+                      uint64_t timeout_ns, const bool *is_short, struct wharf_file_io **ret_io)
 {
     struct wharf_file_io *io = calloc(1, sizeof(*io));
 
@@ -57,6 +70,7 @@ int wharf_file_io_new(int socket, uint32_t n_slots, uint64_t timeout_ns, const b
         return -ENOMEM;
     }
     io->socket = socket;
+    io->staging = staging;
     io->memory.fd = -1;
     io->n_slots = n_slots;
     io->timeout_ns = timeout_ns;
@@ -64,6 +78,7 @@ int wharf_file_io_new(int socket, uint32_t n_slots, uint64_t timeout_ns, const b
     io->free_slots = UINT64_MAX >> (64 - n_slots);
     int r = begin(io);
     if (r < 0) {
+        io->staging = NULL;
         wharf_file_io_free(io);
         return r;
     }
@@ -77,19 +92,16 @@ void wharf_file_io_free(struct wharf_file_io *io)
         return;
     wharf_close_fd(io->socket);
     wharf_segment_free(&io->memory);
+    wharf_file_staging_free(io->staging);
     free(io);
 }
 
 /* ---- slots --------------------------------------------------------------------------------- */
 
-static struct wharf_file_slot *head_of(const struct wharf_file_io *io, uint32_t slot)
-{
-    return (struct wharf_file_slot *)io->memory.address + slot;
-}
-
 static uint8_t *buffer_of(const struct wharf_file_io *io, uint32_t slot)
 {
-    return (uint8_t *)io->memory.address + wharf_file_heads_nbytes(io->n_slots) +
+    return (uint8_t *)io->memory.address +
+           wharf_file_heads_nbytes(io->n_slots, io->staging ? WHARF_FILE_MOST_UNITS : 0) +
            slot * WHARF_FILE_SLOT_NBYTES;
 }
 
@@ -293,4 +305,44 @@ struct wharf_file_end wharf_file_io_write(struct wharf_file_io *io, uint32_t fil
     return pass_all(
         io, (struct wharf_file_request){.op = WHARF_FILE_WRITE, .file = file, .offset = offset},
         NULL, from, nbytes, stopped);
+}
+
+/* ---- staging ------------------------------------------------------------------------------- */
+
+void wharf_file_io_stage(struct wharf_file_io *io, uint32_t file, uint64_t offset, uint64_t nbytes,
+                         uint32_t place)
+{
+    const struct wharf_file_request request = {
+        .op = WHARF_FILE_STAGE,
+        .file = file,
+        .slot = place,
+        .nbytes = (uint32_t)nbytes,
+        .offset = offset,
+    };
+
+    if (wharf_control_send(io->socket, (const uint8_t *)&request, sizeof(request), NULL, 0,
+                           MSG_DONTWAIT) < 0)
+        wharf_file_io_lose(io);
+}
+
+bool wharf_file_io_is_staged(struct wharf_file_io *io, uint32_t place, uint64_t asked_ns,
+                             uint64_t now_ns, uint64_t nbytes, struct wharf_file_end *ret_end)
+{
+    const struct wharf_file_slot *head = &io->staging->heads[place];
+
+    if (is_done(head)) {
+        *ret_end = (struct wharf_file_end){WHARF_FILE_DONE, head->error,
+                                           head->nbytes < nbytes ? head->nbytes : nbytes};
+        return true;
+    }
+    if (wharf_file_io_is_lost(io)) {
+        *ret_end = (struct wharf_file_end){.how = WHARF_FILE_LOST};
+        return true;
+    }
+    if (now_ns < asked_ns + io->timeout_ns)
+        return false;
+    __atomic_store_n(&io->is_hung, true, __ATOMIC_RELAXED);
+    wharf_file_io_lose(io);
+    *ret_end = (struct wharf_file_end){.how = WHARF_FILE_LATE};
+    return true;
 }

@@ -19,9 +19,12 @@
 #include "daemon/core/file_protocol.h"
 #include "daemon/core/segment.h"
 
+struct wharf_file_staging;
+
 struct wharf_file_io {
-    int socket;                  /* to the process */
-    struct wharf_segment memory; /* of file_protocol.h */
+    int socket;                         /* to the process */
+    struct wharf_segment memory;        /* of file_protocol.h */
+    struct wharf_file_staging *staging; /* NULL: no GPU can have its files */
     uint32_t n_slots;
     uint64_t timeout_ns;
     const bool *is_short; /* too few threads are left, so none may wait for long; read atomically */
@@ -45,9 +48,10 @@ struct wharf_file_end {
     uint64_t nbytes; /* bytes read or written */
 };
 
-/* Creates the memory.  Takes ownership of the socket, also on failure.  0 or -errno. */
-int wharf_file_io_new(int socket, uint32_t n_slots, uint64_t timeout_ns, const bool *is_short,
-                      struct wharf_file_io **ret_io);
+/* Creates the memory.  Takes ownership of the socket, also on failure, and on success of the
+ * staging area, which may be NULL.  0 or -errno. */
+int wharf_file_io_new(int socket, uint32_t n_slots, struct wharf_file_staging *staging,
+                      uint64_t timeout_ns, const bool *is_short, struct wharf_file_io **ret_io);
 /* Does not wait for the process.  NULL is allowed. */
 void wharf_file_io_free(struct wharf_file_io *io);
 
@@ -69,5 +73,14 @@ struct wharf_file_end wharf_file_io_read(struct wharf_file_io *io, uint32_t file
 struct wharf_file_end wharf_file_io_write(struct wharf_file_io *io, uint32_t file, uint64_t offset,
                                           const void *from, uint64_t nbytes,
                                           const uint8_t *stopped);
+
+/*
+ * Has a range read to a place of the staging area that was taken for it; does not wait.  Whether
+ * that has ended, and how, _is_staged tells: after the answer, the process's end or the time limit.
+ */
+void wharf_file_io_stage(struct wharf_file_io *io, uint32_t file, uint64_t offset, uint64_t nbytes,
+                         uint32_t place);
+bool wharf_file_io_is_staged(struct wharf_file_io *io, uint32_t place, uint64_t asked_ns,
+                             uint64_t now_ns, uint64_t nbytes, struct wharf_file_end *ret_end);
 
 #endif

@@ -7,12 +7,18 @@
  * next one.
  *
  * READ and WRITE use memory that only the core and the process share: n_slots heads of struct
- * wharf_file_slot, then, from the next page on, as many buffers of WHARF_FILE_SLOT_NBYTES.  A slot
+ * wharf_file_slot, those of the staging area's units, then, from the next page on, n_slots buffers
+ * of WHARF_FILE_SLOT_NBYTES.  A slot
  * belongs to one caller until it is done:
  *
  *     core                              process
  *     is_done = 0, then the packet  -->  reads the file into the buffer, or writes from there
  *     looks at error and nbytes     <--  error, nbytes, then is_done = 1 with release; FUTEX_WAKE
+ *
+ * STAGE reads into the staging area, memory of its own in which GPUs find their sources
+ * (file_staging.h).  It has a head for each unit; a read uses the head of its first one.  The
+ * process has no other memory to read into, and its successor gets a new area: a read that a file
+ * server answers after the process was killed still writes there.
  *
  * TAKE and CLOSE are answered by packets, struct wharf_file_answer.  A client's mistake can make
  * the core close a file while a thread still takes it, since taking can hang.  So each file has a
@@ -28,15 +34,20 @@
 
 #define WHARF_FILE_SLOT_NBYTES ((size_t)256 << 10)
 #define WHARF_FILE_MOST_SLOTS 32u
+/* Of the staging area. */
+#define WHARF_FILE_UNIT_NBYTES ((size_t)16 << 10)
+#define WHARF_FILE_MOST_UNITS 8192u
 /* Files of one session. */
 #define WHARF_FILE_MOST 1024u
 /* No file's number: turns begin with 1. */
 #define WHARF_FILE_NONE 0u
 
 enum wharf_file_op {
-    WHARF_FILE_BEGIN, /* the first request, with the memory's descriptor */
-    WHARF_FILE_TAKE,  /* from the filter, with a client's descriptor, which becomes `file` */
+    WHARF_FILE_BEGIN,   /* the first request, with the memory's descriptor */
+    WHARF_FILE_STAGING, /* the second one, if there is a staging area, with its descriptor */
+    WHARF_FILE_TAKE,    /* from the filter, with a client's descriptor, which becomes `file` */
     WHARF_FILE_READ,
+    WHARF_FILE_STAGE,
     WHARF_FILE_WRITE,
     WHARF_FILE_CLOSE,
 };
@@ -44,8 +55,9 @@ enum wharf_file_op {
 struct wharf_file_request {
     uint32_t op;
     uint32_t file;   /* wharf_file_number */
-    uint32_t slot;   /* of READ and WRITE; of BEGIN: the number of slots */
-    uint32_t nbytes; /* of READ and WRITE; of TAKE: whether the client wants to write */
+    uint32_t slot;   /* of READ and WRITE; of STAGE: its unit; of BEGIN: the number of slots */
+    uint32_t nbytes; /* of READ, WRITE and STAGE; of TAKE: whether the client wants to write; of
+                        BEGIN: the number of units of the staging area, or 0 */
     uint64_t offset; /* in the file */
 };
 
@@ -78,13 +90,13 @@ static inline bool wharf_file_is_later(uint32_t file, uint32_t other)
 }
 
 /* The offset of the buffers, and the size of the whole memory. */
-static inline size_t wharf_file_heads_nbytes(uint32_t n_slots)
+static inline size_t wharf_file_heads_nbytes(uint32_t n_slots, uint32_t n_units)
 {
-    return (n_slots * sizeof(struct wharf_file_slot) + 4095) / 4096 * 4096;
+    return (((size_t)n_slots + n_units) * sizeof(struct wharf_file_slot) + 4095) / 4096 * 4096;
 }
-static inline size_t wharf_file_memory_nbytes(uint32_t n_slots)
+static inline size_t wharf_file_memory_nbytes(uint32_t n_slots, uint32_t n_units)
 {
-    return wharf_file_heads_nbytes(n_slots) + n_slots * WHARF_FILE_SLOT_NBYTES;
+    return wharf_file_heads_nbytes(n_slots, n_units) + n_slots * WHARF_FILE_SLOT_NBYTES;
 }
 
 #endif

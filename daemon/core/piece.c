@@ -113,3 +113,27 @@ void wharf_piece_take_outcome(struct wharf_piece *piece, uint32_t at, uint32_t e
         piece->outcome = *outcome;
     }
 }
+
+struct wharf_outcome wharf_piece_file_outcome(const struct wharf_file_end *end, bool is_write,
+                                              uint32_t stopped)
+{
+    struct wharf_outcome outcome = {.result = WHARF_FILE_ERROR, .bit_offset = 8 * end->nbytes};
+
+    switch (end->how) {
+    case WHARF_FILE_DONE:
+        outcome.reason = is_write     ? WHARF_REASON_FILE_WRITE + (uint32_t)end->error
+                         : end->error ? WHARF_REASON_FILE_READ + (uint32_t)end->error
+                                      : WHARF_REASON_FILE_SHORT;
+        return outcome;
+    case WHARF_FILE_LATE:
+        outcome.reason = is_write ? WHARF_REASON_FILE_ABANDONED : WHARF_REASON_FILE_TIME;
+        return outcome;
+    case WHARF_FILE_UNKNOWN:
+        outcome.reason = WHARF_REASON_FILE_ABANDONED;
+        return outcome;
+    case WHARF_FILE_STOPPED:
+        return (struct wharf_outcome){.result = stopped};
+    default:
+        return (struct wharf_outcome){.result = WHARF_PIECE_LOST};
+    }
+}

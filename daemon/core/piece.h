@@ -8,6 +8,7 @@
 #ifndef WHARF_DAEMON_CORE_PIECE_H
 #define WHARF_DAEMON_CORE_PIECE_H
 
+#include "daemon/core/file_io.h"
 #include "daemon/core/job.h"
 #include "encoders/decode_job.h"
 
@@ -72,5 +73,10 @@ void wharf_piece_take_outcome(struct wharf_piece *piece, uint32_t at, uint32_t e
 
 /* The result by which an engine reports a chunk whose file is lost. */
 #define WHARF_PIECE_LOST UINT32_MAX
+
+/* The outcome of a chunk whose operation on a file failed, or read too little.  stopped: of its
+ * job. */
+struct wharf_outcome wharf_piece_file_outcome(const struct wharf_file_end *end, bool is_write,
+                                              uint32_t stopped);
 
 #endif

@@ -58,6 +58,7 @@ struct wharf_gpu_memory {
     bool is_device;     /* a client's own GPU memory: imported, not pinned */
     bool is_model;      /* a model's image, copied into the devices' memory: gpu_models.h */
     bool is_pooled;     /* in the arena pool, without a session: gpu_arena_pool.h */
+    bool is_staging;    /* an area for sources in files, pinned when a job wants it */
     bool is_counted;    /* in pinned_nbytes: some worker has it, or was asked to register it */
     uint32_t owner;     /* the GPU that it belongs to; WHARF_MAX_GPUS: unknown, or none */
     uint32_t number;    /* its name in messages to workers */

@@ -44,11 +44,17 @@ static inline bool wharf_regions_need_gpu(const struct wharf_region *source,
     return (source && source->is_device) || (destination && destination->is_device);
 }
 
-/* Whether only CPU workers can run a chunk, because it has a file.  NULL: no such region. */
+/* Whether a chunk has a file.  NULL: no such region. */
 static inline bool wharf_regions_have_file(const struct wharf_region *source,
                                            const struct wharf_region *destination)
 {
     return (source && source->is_file) || (destination && destination->is_file);
+}
+
+/* Whether some source of a job, or of its opened batch, is a file. */
+static inline bool wharf_job_has_file_source(const struct wharf_job *job)
+{
+    return job->batch ? job->batch->has_file_source : job->source && job->source->is_file;
 }
 
 struct wharf_file_io;

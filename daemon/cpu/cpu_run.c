@@ -156,30 +156,11 @@ static void set_waits(const struct passage *passage, bool waits)
         __atomic_store_n(passage->others->ret_waits_for_file, waits, __ATOMIC_RELAXED);
 }
 
-/* The outcome of a failed operation on a file, of which nbytes succeeded. */
 static struct wharf_outcome file_outcome(const struct passage *passage,
                                          const struct wharf_file_end *end, bool is_write)
 {
-    struct wharf_outcome outcome = {.result = WHARF_FILE_ERROR, .bit_offset = 8 * end->nbytes};
-
-    switch (end->how) {
-    case WHARF_FILE_DONE:
-        outcome.reason = is_write     ? WHARF_REASON_FILE_WRITE + (uint32_t)end->error
-                         : end->error ? WHARF_REASON_FILE_READ + (uint32_t)end->error
-                                      : WHARF_REASON_FILE_SHORT;
-        return outcome;
-    case WHARF_FILE_LATE:
-        outcome.reason = is_write ? WHARF_REASON_FILE_ABANDONED : WHARF_REASON_FILE_TIME;
-        return outcome;
-    case WHARF_FILE_UNKNOWN:
-        outcome.reason = WHARF_REASON_FILE_ABANDONED;
-        return outcome;
-    case WHARF_FILE_STOPPED:
-        return (struct wharf_outcome){
-            .result = __atomic_load_n(&passage->job->stopped, __ATOMIC_RELAXED)};
-    default:
-        return (struct wharf_outcome){.result = WHARF_PIECE_LOST};
-    }
+    return wharf_piece_file_outcome(end, is_write,
+                                    __atomic_load_n(&passage->job->stopped, __ATOMIC_RELAXED));
 }
 
 /* Reads the source into the buffer.  False: the outcome has the reason. */

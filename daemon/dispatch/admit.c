@@ -105,9 +105,9 @@ static uint32_t check_chunk_places(struct wharf_session *session, const struct p
     uint32_t reason = check_places(session, source, SOURCE, destination, DESTINATION, ret_source,
                                    ret_destination);
 
-    /* Only the CPU can wait for files, and only a GPU can access its memory. */
-    if (!reason && wharf_regions_have_file(*ret_source, *ret_destination) &&
-        wharf_regions_need_gpu(*ret_source, *ret_destination))
+    /* Only the CPU writes files, and compresses them, and only a GPU can access its memory. */
+    if (!reason && wharf_regions_need_gpu(*ret_source, *ret_destination) &&
+        ((*ret_destination)->is_file || (compresses && (*ret_source)->is_file)))
         reason = WHARF_REASON_REQUEST_REGION;
     /* Each is within a region: the sum does not wrap. */
     if (!reason && (source->nbytes + destination->nbytes > session->max_job_nbytes ||

@@ -118,9 +118,11 @@ static bool take_entries(struct wharf_batch *batch, struct wharf_piece *piece,
         batch->max_chunk_nbytes = larger(batch->max_chunk_nbytes, entry->chunk.src_nbytes);
         batch->max_chunk_nbytes = larger(batch->max_chunk_nbytes, entry->chunk.dst_nbytes);
         batch->has_device |= wharf_regions_need_gpu(entry->source, entry->destination);
-        batch->has_file |= wharf_regions_have_file(entry->source, entry->destination);
-        /* One engine runs all chunks of a slice: GPU memory and files cannot be combined. */
-        if (batch->has_device && batch->has_file) {
+        batch->has_file_source |= entry->source->is_file;
+        batch->has_file_output |= entry->destination->is_file;
+        /* One engine runs all chunks of a slice, and only the CPU writes or compresses files. */
+        if (batch->has_device && (batch->has_file_output ||
+                                  (batch->has_file_source && wharf_job_compresses(piece->job)))) {
             refuse(piece, WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_REGION, first + i);
             return false;
         }

@@ -34,9 +34,10 @@
 
 struct files {
     int core;
-    uint32_t n_slots;
-    struct wharf_file_slot *slots;
+    uint32_t n_slots, n_units;
+    struct wharf_file_slot *slots; /* and then those of the units */
     uint8_t *buffers;
+    uint8_t *staging; /* n_units of it */
     /* By place: the number of the last file there, and below it 1 and its descriptor; 0: it is
      * closed. */
     uint64_t open[WHARF_FILE_MOST];
@@ -103,11 +104,10 @@ static void drop(struct files *files, const struct wharf_file_request *request)
 }
 
 /* Until all is read or written, at the end of the file, or with an error. */
-static void pass(struct files *files, const struct wharf_file_request *request)
+static void pass(struct files *files, const struct wharf_file_request *request,
+                 struct wharf_file_slot *slot, uint8_t *buffer)
 {
     int fd = descriptor_of(files, request->file);
-    struct wharf_file_slot *slot = &files->slots[request->slot];
-    uint8_t *buffer = files->buffers + request->slot * WHARF_FILE_SLOT_NBYTES;
     bool is_write = request->op == WHARF_FILE_WRITE;
     uint32_t done = 0;
     int error = 0;
@@ -128,7 +128,29 @@ static void pass(struct files *files, const struct wharf_file_request *request)
     slot->error = error;
     slot->nbytes = done;
     __atomic_store_n(&slot->is_done, 1, __ATOMIC_RELEASE);
+}
+
+static void pass_by_slot(struct files *files, const struct wharf_file_request *request)
+{
+    struct wharf_file_slot *slot = &files->slots[request->slot];
+
+    pass(files, request, slot, files->buffers + request->slot * WHARF_FILE_SLOT_NBYTES);
     syscall(SYS_futex, &slot->is_done, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Whoever waits for it polls. */
+static void stage(struct files *files, const struct wharf_file_request *request)
+{
+    pass(files, request, &files->slots[files->n_slots + request->slot],
+         files->staging + request->slot * WHARF_FILE_UNIT_NBYTES);
+}
+
+static bool is_good(const struct files *files, const struct wharf_file_request *request)
+{
+    if (request->op == WHARF_FILE_STAGE)
+        return request->slot < files->n_units &&
+               request->nbytes <= (files->n_units - request->slot) * WHARF_FILE_UNIT_NBYTES;
+    return request->slot < files->n_slots && request->nbytes <= WHARF_FILE_SLOT_NBYTES;
 }
 
 /* The next packet, and its descriptor or -1; false: the core has gone. */
@@ -162,8 +184,10 @@ static void *serve(void *context)
             take(files, &request, fd);
         else if (request.op == WHARF_FILE_CLOSE)
             drop(files, &request);
-        else if (request.slot < files->n_slots && request.nbytes <= WHARF_FILE_SLOT_NBYTES)
-            pass(files, &request);
+        else if (is_good(files, &request) && request.op == WHARF_FILE_STAGE)
+            stage(files, &request);
+        else if (is_good(files, &request))
+            pass_by_slot(files, &request);
     }
     /* Other threads may hang. */
     _exit(0);
@@ -192,19 +216,38 @@ static bool drop_rights(void)
            !left[1].effective && !left[1].permitted;
 }
 
-static bool map(struct files *files, const struct wharf_file_request *begin, int fd)
+/* NULL: it is not possible. */
+static void *map(size_t nbytes, int fd)
 {
-    if (begin->op != WHARF_FILE_BEGIN || fd < 0 || begin->slot > WHARF_FILE_MOST_SLOTS)
+    void *memory =
+        fd < 0 ? MAP_FAILED : mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    if (fd >= 0)
+        close(fd);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static bool take_memory(struct files *files)
+{
+    struct wharf_file_request begin;
+    int fd;
+
+    if (!receive(files->core, &begin, &fd) || begin.op != WHARF_FILE_BEGIN ||
+        begin.slot > WHARF_FILE_MOST_SLOTS || begin.nbytes > WHARF_FILE_MOST_UNITS)
         return false;
-    files->n_slots = begin->slot;
-    void *memory = mmap(NULL, wharf_file_memory_nbytes(begin->slot), PROT_READ | PROT_WRITE,
-                        MAP_SHARED, fd, 0);
-    close(fd);
-    if (memory == MAP_FAILED)
+    files->n_slots = begin.slot;
+    files->n_units = begin.nbytes;
+    files->slots = map(wharf_file_memory_nbytes(begin.slot, begin.nbytes), fd);
+    if (!files->slots)
         return false;
-    files->slots = memory;
-    files->buffers = (uint8_t *)memory + wharf_file_heads_nbytes(begin->slot);
-    return true;
+    files->buffers =
+        (uint8_t *)files->slots + wharf_file_heads_nbytes(files->n_slots, files->n_units);
+    if (files->n_units == 0)
+        return true;
+    if (!receive(files->core, &begin, &fd) || begin.op != WHARF_FILE_STAGING)
+        return false;
+    files->staging = map(files->n_units * WHARF_FILE_UNIT_NBYTES, fd);
+    return files->staging != NULL;
 }
 
 /* As many as there are slots, since each can wait in a file; this one is one of them, and one more
@@ -226,15 +269,13 @@ static void start_threads(struct files *files)
 int wharf_file_main(int fd, pid_t parent)
 {
     static struct files files;
-    struct wharf_file_request begin;
-    int memory;
 
     /* First, since with another user's rights comes another parent's death signal: none. */
     if (!drop_rights() || !wharf_disposable_begin("wharfd-io", parent))
         return 1;
     signal(SIGXFSZ, SIG_IGN);
     files.core = fd;
-    if (!receive(fd, &begin, &memory) || !map(&files, &begin, memory))
+    if (!take_memory(&files))
         return 1;
     start_threads(&files);
     serve(&files);

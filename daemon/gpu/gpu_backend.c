@@ -15,6 +15,7 @@
 #include "daemon/dispatch/intake.h"
 #include "daemon/dispatch/starts.h"
 #include "daemon/gpu/gpu_arena_maker.h"
+#include "daemon/gpu/gpu_files.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/gpu/worker_link.h"
 #include "daemon/placement/gpu_memory.h"
@@ -116,11 +117,13 @@ static bool serve_front(struct wharf_gpu_backend *backend, uint64_t now_ns)
                      wharf_list_is_empty(&backend->again) &&
                      wharf_list_is_empty(&backend->large.waiting) &&
                      wharf_list_is_empty(&backend->encode.waiting) &&
+                     wharf_gpu_files_look_ns(backend, now_ns) > 0 &&
                      !wharf_place_wants_gpu(core, backend->gpu) && !lingers(backend, now_ns);
     backend->flight.is_to_leave = false;
     if (is_idle(backend) && !wharf_place_wants_gpu(core, backend->gpu))
         wharf_gpu_items_see_to_streams(backend);
-    backend->is_over = backend->stop && is_idle(backend) && backend->flight.n_requeued == 0;
+    backend->is_over = backend->stop && is_idle(backend) && wharf_gpu_files_are_idle(backend) &&
+                       backend->flight.n_requeued == 0;
     core->fleet.gpus_looking &= ~own_bit;
     if (!can_sleep && backend->state == WHARF_GPU_UP && backend->engine != WHARF_ENGINE_SIMT)
         core->fleet.gpus_looking |= own_bit;
@@ -165,19 +168,22 @@ static void serve(struct wharf_gpu_backend *backend, uint64_t *tend_at_ns)
         wharf_gpu_large_reap(backend, now_ns);
         wharf_gpu_encode_reap(backend, now_ns);
     }
+    wharf_gpu_files_reap(backend, now_ns);
     wharf_gpu_results_tell(backend);
     bool can_sleep = serve_front(backend, now_ns);
     wharf_gpu_items_publish(backend);
+    wharf_gpu_files_publish(backend);
     wharf_gpu_items_leave(backend);
     if (backend->is_over)
         return;
     if (can_sleep || now_ns >= *tend_at_ns) {
-        uint64_t next_ns = tend(backend, now_ns);
+        uint64_t next_ns = tend(backend, now_ns),
+                 look_ns = wharf_gpu_files_look_ns(backend, now_ns);
         /* It may have got ready just now: then it has samples. */
         if (backend->state == WHARF_GPU_PROVING)
             next_ns = 0;
         else if (can_sleep)
-            sleep_until(backend, now_ns, next_ns);
+            sleep_until(backend, now_ns, look_ns < next_ns ? look_ns : next_ns);
         *tend_at_ns = can_sleep || next_ns == 0 ? 0 : now_ns + TEND_NS;
     } else if (backend->state == WHARF_GPU_PROVING) {
         wait_for_work(backend);

@@ -394,7 +394,7 @@ static bool take_one(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *r
     uint32_t refusal;
     bool takes_idle;
 
-    if (!wharf_gpu_may_keep_one(backend))
+    if (!wharf_gpu_may_keep(backend, 1))
         return false;
     if (backend->encode.n_warps > 0 && !may_begin(backend))
         return false;

@@ -16,6 +16,8 @@
 #include "daemon/core/residency.h"
 #include "daemon/core/segment.h"
 #include "daemon/dispatch/job_pieces.h"
+#include "daemon/gpu/gpu_files.h"
+#include "daemon/gpu/gpu_stage.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/gpu/worker_message.h"
 #include "daemon/placement/gpu_memory.h"
@@ -54,6 +56,7 @@ int wharf_gpu_items_init(struct wharf_gpu_backend *backend)
     wharf_list_init(&backend->told.forgotten);
     wharf_gpu_large_init(backend);
     wharf_gpu_encode_init(backend);
+    wharf_gpu_stage_init(backend);
     backend->items = calloc(WHARF_GPU_N_ENTRIES, sizeof(*backend->items));
     backend->pieces = calloc(WHARF_GPU_N_ENTRIES, sizeof(*backend->pieces));
     if (!backend->items || !backend->pieces)
@@ -199,10 +202,15 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
     /* Large chunks can take a minute, so a suspect's item does not wait for them. */
     if (is_suspect && backend->flight.n_items > 0)
         return false;
+    bool is_file;
+    uint64_t nbytes;
+    uint32_t n_run = wharf_gpu_files_run(job, is_suspect ? 1 : MOST_CHUNKS, &is_file, &nbytes);
+    if (is_file)
+        return wharf_gpu_files_feed(backend, job, n_run, nbytes, now_ns);
     uint32_t n_parts = wharf_parts_now(core, job, backend->view);
     uint32_t n_least = wharf_parts_least(core, job);
-    uint32_t n_free = wharf_gpu_items_free_places(
-        backend, n_least, is_suspect || !job->batch ? n_parts : MOST_CHUNKS);
+    uint32_t n_free =
+        wharf_gpu_items_free_places(backend, n_least, is_suspect || !job->batch ? n_parts : n_run);
     if (n_free < n_least)
         return false;
     warp_ns = wharf_core_take_for_gpu(core, backend->gpu, job, n_free, now_ns, &piece);
@@ -218,22 +226,12 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
     return !is_suspect;
 }
 
-static void tell_place(struct wharf_gpu_backend *backend)
-{
-    struct wharf_gpu_view *view = backend->view;
-
-    view->n_in_flight = backend->flight.n_items;
-    view->in_flight_ns = backend->flight.n_warp_ns;
-    view->in_flight_nbytes = backend->flight.n_nbytes;
-    view->is_alone = backend->is_alone;
-}
-
 static void feed(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_core *core = backend->core;
 
     for (unsigned n = 0; n < MOST_PIECES && !backend->is_alone; n++) {
-        tell_place(backend);
+        wharf_gpu_tell_place(backend);
         if (!wharf_place_gpu_has_room(core, backend->gpu)) {
             wharf_place_pass_on(core);
             break;
@@ -241,13 +239,14 @@ static void feed(struct wharf_gpu_backend *backend, uint64_t now_ns)
         if (wharf_list_is_empty(&backend->free_pieces) || !feed_one(backend, now_ns))
             break;
     }
-    tell_place(backend);
+    wharf_gpu_tell_place(backend);
 }
 
 void wharf_gpu_items_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     wharf_gpu_results_hand_back(backend, now_ns);
     bool may_feed = backend->stop || wharf_gpu_retry_pump(backend, now_ns);
+    may_feed &= wharf_gpu_files_pump(backend, now_ns);
     if (backend->state != WHARF_GPU_UP)
         return;
     pass_cancels_on(backend);

@@ -418,7 +418,7 @@ static bool take_one(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *r
     struct wharf_gpu_piece *gpu_piece;
     struct wharf_outcome refusal;
 
-    if (!job || !wharf_gpu_may_keep_one(backend))
+    if (!job || !wharf_gpu_may_keep(backend, 1))
         return false;
     if (has_to_wait(backend, job, ret_others_wait))
         return false;

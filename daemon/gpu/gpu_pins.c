@@ -136,6 +136,8 @@ static uint64_t due_ns(const struct wharf_gpu_backend *backend, const struct wha
         return may_ask_for(backend, memory) ? 0 : WHARF_NEVER;
     if (!wants_gpu_alone(backend, memory) && memory->session->engine != WHARF_ENGINE_AUTO)
         return WHARF_NEVER;
+    if (memory->is_staging && !memory->wanted_ns)
+        return WHARF_NEVER;
     uint64_t since_ns = wants_gpu_alone(backend, memory)
                             ? 0
                             : memory->since_ns + backend->core->config.gpu_pin_after_ns;

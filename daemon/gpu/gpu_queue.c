@@ -9,6 +9,8 @@
 
 #include "daemon/base/list.h"
 #include "daemon/core/core.h"
+#include "daemon/core/file_io.h"
+#include "daemon/core/file_staging.h"
 #include "daemon/core/piece.h"
 #include "daemon/core/session.h"
 #include "daemon/gpu/gpu_state.h"
@@ -106,9 +108,9 @@ static uint32_t n_to_keep(const struct wharf_gpu_backend *backend)
     return n_kept < WHARF_GPU_N_ENTRIES ? WHARF_GPU_N_ENTRIES - n_kept : 0;
 }
 
-bool wharf_gpu_may_keep_one(const struct wharf_gpu_backend *backend)
+bool wharf_gpu_may_keep(const struct wharf_gpu_backend *backend, uint32_t n)
 {
-    return n_to_keep(backend) > 0 && !wharf_list_is_empty(&backend->free_pieces);
+    return n_to_keep(backend) >= n && !wharf_list_is_empty(&backend->free_pieces);
 }
 
 uint32_t wharf_gpu_items_free_places(struct wharf_gpu_backend *backend, uint32_t least,
@@ -142,6 +144,21 @@ uint16_t wharf_gpu_device_parameter(const struct wharf_gpu_backend *backend,
                       : job->submission.parameter;
 }
 
+/* Where a chunk's source is on the device. */
+static uint64_t source_address(const struct wharf_gpu_backend *backend,
+                               const struct wharf_gpu_piece *gpu_piece,
+                               const struct wharf_piece_span *chunk)
+{
+    const struct wharf_gpu_stage *stage = &gpu_piece->stage;
+
+    if (!stage->is_there)
+        return wharf_gpu_device_address(backend, chunk->source, chunk->src_offset);
+    const struct wharf_file_staging *staging = gpu_piece->piece.job->session->file_io->staging;
+    uint64_t from = wharf_piece_span_at(&gpu_piece->piece, 0).src_offset;
+    return staging->account->on[backend->gpu].address + wharf_file_staging_offset(stage->place) +
+           chunk->src_offset - from;
+}
+
 /* An item that is a part: of a fault that a test asks for it is the last one that has it. */
 static void make_part(struct wharf_work_item *item, uint32_t at, uint32_t n_items)
 {
@@ -159,7 +176,7 @@ static uint64_t submit_item(struct wharf_gpu_backend *backend, struct wharf_gpu_
     const struct wharf_submission *submission = &gpu_piece->piece.job->submission;
     struct wharf_piece_span chunk = wharf_piece_span_at(&gpu_piece->piece, has_parts ? 0 : at);
     struct wharf_work_item item = {
-        .src = wharf_gpu_device_address(backend, chunk.source, chunk.src_offset),
+        .src = source_address(backend, gpu_piece, &chunk),
         .dst = wharf_gpu_device_address(backend, chunk.destination, chunk.dst_offset),
         .src_nbytes = (uint32_t)chunk.in_nbytes,
         .dst_nbytes = (uint32_t)chunk.out_avail,
@@ -196,13 +213,21 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
 {
     struct wharf_gpu_piece *gpu_piece =
         WHARF_LIST_FIRST(&backend->free_pieces, struct wharf_gpu_piece, link);
-    const struct wharf_core *core = backend->core;
-    uint32_t n_before = backend->flight.n_items;
 
     wharf_list_remove(&gpu_piece->link);
+    gpu_piece->piece = *piece;
+    wharf_gpu_items_hand_over(backend, gpu_piece, n_items, warp_ns, now_ns);
+}
+
+void wharf_gpu_items_hand_over(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
+                               uint32_t n_items, uint64_t warp_ns, uint64_t now_ns)
+{
+    const struct wharf_core *core = backend->core;
+    const struct wharf_piece *piece = &gpu_piece->piece;
+    uint32_t n_before = backend->flight.n_items;
+
     wharf_list_append(&backend->under_way, &gpu_piece->link);
     backend->flight.n_warp_ns += warp_ns;
-    gpu_piece->piece = *piece;
     gpu_piece->piece.begun_ns = now_ns;
     gpu_piece->has_device = gpu_piece->is_faulting = false;
     gpu_piece->is_told = gpu_piece->is_refused = gpu_piece->is_aside = false;
@@ -234,6 +259,16 @@ void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct whar
         .n_there = n_before + piece->n_chunks,
         .n_idle = backend->view->idle_work.n_running,
     };
+}
+
+void wharf_gpu_tell_place(struct wharf_gpu_backend *backend)
+{
+    struct wharf_gpu_view *view = backend->view;
+
+    view->n_in_flight = backend->flight.n_items;
+    view->in_flight_ns = backend->flight.n_warp_ns;
+    view->in_flight_nbytes = backend->flight.n_nbytes;
+    view->is_alone = backend->is_alone;
 }
 
 void wharf_gpu_publish_queue(struct wharf_work_submitter *submitter)

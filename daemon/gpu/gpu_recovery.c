@@ -15,6 +15,7 @@
 #include "daemon/core/retry_queue.h"
 #include "daemon/core/session.h"
 #include "daemon/dispatch/core_lock.h"
+#include "daemon/gpu/gpu_stage.h"
 #include "daemon/gpu/gpu_state.h"
 
 /* Pieces that are left to the CPU under one hold of the core lock. */
@@ -32,6 +33,7 @@ static void requeue(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *p
     for (uint32_t i = 0; i < piece->n_items; i++)
         wharf_gpu_item_free(backend, piece, i);
     wharf_gpu_end_use(backend, piece->piece.job);
+    wharf_gpu_stage_release(backend, piece);
     backend->flight.n_warp_ns -= piece->warp_ns;
     backend->flight.n_nbytes -= piece->nbytes;
     piece->n_left = 0;

@@ -15,6 +15,7 @@
 #include "daemon/core/job.h"
 #include "daemon/core/piece.h"
 #include "daemon/dispatch/job_pieces.h"
+#include "daemon/gpu/gpu_stage.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/placement/place_cost.h"
 #include "proto/wharf_job.h"
@@ -266,8 +267,9 @@ void wharf_gpu_results_tell(struct wharf_gpu_backend *backend)
     }
 }
 
-static void free_places(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *gpu_piece)
+static void free_places(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
+    wharf_gpu_stage_release(backend, gpu_piece);
     if (gpu_piece->is_aside)
         wharf_gpu_end_use(backend, gpu_piece->piece.job);
     if (!gpu_piece->has_places) {
@@ -359,7 +361,7 @@ static void give_up(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *g
     backend->is_alone = false;
     /* Pieces of a dead worker go to the CPU, since there may never be another worker. */
     if (backend->state == WHARF_GPU_UP && wharf_gpu_is_forced(backend, gpu_piece) &&
-        !gpu_piece->is_aside && !was_alone) {
+        !gpu_piece->stage.is_there && !gpu_piece->is_aside && !was_alone) {
         wharf_gpu_retry_cut_recalled(backend, gpu_piece);
         return;
     }

@@ -14,6 +14,7 @@
 #include "daemon/core/piece.h"
 #include "daemon/core/residency.h"
 #include "daemon/core/session.h"
+#include "daemon/gpu/gpu_stage.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/placement/gpu_memory.h"
 #include "daemon/placement/gpu_room.h"
@@ -87,6 +88,7 @@ static void cut(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_p
                 void (*keep_one)(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *kept,
                                  bool is_faulting))
 {
+    wharf_gpu_stage_release(backend, gpu_piece);
     const struct wharf_gpu_piece whole = *gpu_piece;
     struct wharf_job *job = whole.piece.job;
     uint32_t n_chunks = whole.piece.n_chunks;
@@ -127,11 +129,27 @@ void wharf_gpu_retry_cut_recalled(struct wharf_gpu_backend *backend,
     cut(backend, gpu_piece, keep_for_large);
 }
 
+void wharf_gpu_retry_cut_up(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
+                            void (*keep_one)(struct wharf_gpu_backend *backend,
+                                             struct wharf_gpu_piece *kept))
+{
+    const struct wharf_gpu_piece whole = *gpu_piece;
+    struct wharf_job *job = whole.piece.job;
+    uint32_t n_chunks = whole.piece.n_chunks;
+
+    wharf_list_append(&backend->free_pieces, &gpu_piece->link);
+    job->n_pieces += n_chunks - 1;
+    job->session->n_pieces += n_chunks - 1;
+    for (uint32_t i = 0; i < n_chunks; i++) {
+        struct wharf_piece piece = cut_out(&whole, i);
+        keep_one(backend, take_free(backend, &piece));
+    }
+}
+
 /* ---- trying again -------------------------------------------------------------------------- */
 
-/* The result of a chunk that is not retried; OK: it is to be retried. */
-static uint32_t result_of(const struct wharf_gpu_backend *backend,
-                          const struct wharf_gpu_piece *gpu_piece, uint64_t now_ns)
+uint32_t wharf_gpu_retry_result(const struct wharf_gpu_backend *backend,
+                                const struct wharf_gpu_piece *gpu_piece, uint64_t now_ns)
 {
     const struct wharf_job *job = gpu_piece->piece.job;
 
@@ -169,6 +187,10 @@ static void try_again(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
 
     wharf_list_remove(&gpu_piece->link);
     backend->flight.n_without_places--;
+    if (chunk.source->is_file) {
+        wharf_gpu_stage_await(backend, gpu_piece);
+        return;
+    }
     wharf_list_append(&backend->free_pieces, &gpu_piece->link);
     wharf_gpu_items_submit(
         backend, &piece, 1,
@@ -184,7 +206,7 @@ static bool is_large(const struct wharf_gpu_backend *backend,
     struct wharf_piece_span chunk = wharf_piece_span_at(&gpu_piece->piece, 0);
     uint64_t most = backend->core->config.gpu_chunk_nbytes;
 
-    return chunk.in_nbytes > most || chunk.out_avail > most;
+    return !chunk.source->is_file && (chunk.in_nbytes > most || chunk.out_avail > most);
 }
 
 /* Queues a chunk to be retried aside. */
@@ -206,7 +228,7 @@ bool wharf_gpu_retry_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
     for (unsigned n = 0; n < MOST_LOOKS && !is_last && !others_wait; n++) {
         struct wharf_gpu_piece *gpu_piece =
             WHARF_LIST_FIRST(&backend->again, struct wharf_gpu_piece, link);
-        uint32_t result = result_of(backend, gpu_piece, now_ns);
+        uint32_t result = wharf_gpu_retry_result(backend, gpu_piece, now_ns);
         is_last = &gpu_piece->link == last;
         if (result != WHARF_OK) {
             wharf_list_remove(&gpu_piece->link);

@@ -16,6 +16,7 @@
 #include "daemon/base/config.h"
 #include "daemon/base/gpu_list.h"
 #include "daemon/base/list.h"
+#include "daemon/core/file_io.h"
 #include "daemon/core/gpu_view.h"
 #include "daemon/core/piece.h"
 #include "daemon/core/retry_queue.h"
@@ -46,6 +47,16 @@ enum wharf_gpu_state {
     WHARF_GPU_ABSENT,   /* there is no such GPU, or we may not use it: no worker is started again */
 };
 
+/* The source of a piece whose chunks are in a file, one behind the other: gpu_files.c. */
+struct wharf_gpu_stage {
+    bool is_there;             /* if not, its sources are in memory */
+    bool is_answered;          /* the read has ended */
+    uint32_t place;            /* in the session's staging area */
+    uint32_t nbytes;           /* that are read */
+    uint64_t asked_ns;         /* when */
+    struct wharf_file_end end; /* of the read */
+};
+
 /* A piece on the GPU.  Its items have the indices first to first + n_items - 1.  Each is one of its
  * chunks, or a part of its only chunk. */
 struct wharf_gpu_piece {
@@ -61,6 +72,7 @@ struct wharf_gpu_piece {
     uint64_t warp_ns;     /* estimate for its items that are not completed */
     uint64_t nbytes;      /* of its sources and capacities */
     struct wharf_gpu_round round;
+    struct wharf_gpu_stage stage;
     bool is_withdrawn;
     bool is_recalled; /* withdrawn because it takes too long, not because its job was stopped */
     bool is_given_up; /* recalled in time, before all of it was done: it is the CPU's now */
@@ -164,6 +176,16 @@ struct wharf_gpu_encode {
     uint32_t n_stopped;        /* the core's n_stopped at the last search for cancels */
     struct wharf_list running; /* pieces, oldest first */
     struct wharf_list waiting; /* pieces that were put off, or wait for another worker */
+};
+
+/* Pieces with sources in files, and how far these are: gpu_files.c. */
+struct wharf_gpu_files {
+    struct wharf_list fresh;   /* they have places, and have to be asked for */
+    struct wharf_list reading; /* in the order in which they were asked for */
+    struct wharf_list read;    /* the read has ended, well or not */
+    struct wharf_list ready;   /* to be handed over */
+    struct wharf_list waiting; /* for a place: pieces of one chunk that had to be read again */
+    struct wharf_list left;    /* struct wharf_file_left */
 };
 
 /* A pass over all memory that the worker could have, a few entries at a time; core lock. */
@@ -270,6 +292,7 @@ struct wharf_gpu_backend {
     struct wharf_gpu_proof proof;
     struct wharf_gpu_large large;
     struct wharf_gpu_encode encode;
+    struct wharf_gpu_files files;
 
     struct wharf_gpu_told told;
 };
@@ -364,6 +387,9 @@ uint64_t wharf_gpu_answers_see_to_stalls(struct wharf_gpu_backend *backend, uint
  * must be places and a free gpu_piece.  warp_ns: estimate for all chunks.  Under the lock. */
 void wharf_gpu_items_submit(struct wharf_gpu_backend *backend, const struct wharf_piece *piece,
                             uint32_t n_items, uint64_t warp_ns, uint64_t now_ns);
+/* The same for a gpu_piece that is in no list. */
+void wharf_gpu_items_hand_over(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
+                               uint32_t n_items, uint64_t warp_ns, uint64_t now_ns);
 /* Whether one more item fits, whose gpu_piece is reserved; skips occupied slots. */
 bool wharf_gpu_items_find_place(struct wharf_gpu_backend *backend);
 
@@ -385,8 +411,12 @@ uint16_t wharf_gpu_device_parameter(const struct wharf_gpu_backend *backend,
                                     const struct wharf_job *job);
 uint32_t wharf_gpu_next_attempt(struct wharf_gpu_backend *backend);
 
-/* Whether a gpu_piece is free for one more chunk, apart from those reserved for pieces. */
-bool wharf_gpu_may_keep_one(const struct wharf_gpu_backend *backend);
+/* Whether gpu_pieces are free for n more chunks, apart from those reserved for pieces. */
+bool wharf_gpu_may_keep(const struct wharf_gpu_backend *backend, uint32_t n);
+
+/* Tells placement what the worker has, of which it judges whether there is room.  Under the lock.
+ */
+void wharf_gpu_tell_place(struct wharf_gpu_backend *backend);
 
 /* Publishes the new items of a queue to the worker; without the lock. */
 void wharf_gpu_publish_queue(struct wharf_work_submitter *submitter);
@@ -587,6 +617,15 @@ void wharf_gpu_retry_cut(struct wharf_gpu_backend *backend, struct wharf_gpu_pie
  * only the GPU.  Chunks without a result wait for large places.  Under the lock. */
 void wharf_gpu_retry_cut_recalled(struct wharf_gpu_backend *backend,
                                   struct wharf_gpu_piece *gpu_piece);
+
+/* Makes each chunk of a piece, which is in no list and has no places, a piece of its own. */
+void wharf_gpu_retry_cut_up(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
+                            void (*keep_one)(struct wharf_gpu_backend *backend,
+                                             struct wharf_gpu_piece *kept));
+
+/* The result of a piece that only the GPU can run and that is not run any more; OK: it is. */
+uint32_t wharf_gpu_retry_result(const struct wharf_gpu_backend *backend,
+                                const struct wharf_gpu_piece *gpu_piece, uint64_t now_ns);
 
 /* Retries kept pieces, or gives them up.  Under the lock.  Returns whether other pieces may be
  * handed over. */

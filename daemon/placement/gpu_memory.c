@@ -16,6 +16,8 @@
 #include "daemon/base/config.h"
 #include "daemon/base/list.h"
 #include "daemon/core/core.h"
+#include "daemon/core/file_io.h"
+#include "daemon/core/file_staging.h"
 #include "daemon/core/residency.h"
 #include "daemon/core/session.h"
 #include "daemon/core/tenant.h"
@@ -217,6 +219,25 @@ static enum wharf_gpu_memory_state lesser(enum wharf_gpu_memory_state a,
     return a < b ? a : b;
 }
 
+/* What GPUs need of a region: of a file, from which they get sources, the session's staging area.
+ * NULL: they cannot have it. */
+static struct wharf_gpu_memory *memory_of(const struct wharf_job *job,
+                                          const struct wharf_region *region)
+{
+    const struct wharf_file_io *io = job->session->file_io;
+
+    if (!region->is_file)
+        return region->memory;
+    return io && io->staging && wharf_job_has_file_source(job) ? io->staging->account : NULL;
+}
+
+/* The CPU alone writes and compresses files. */
+static bool is_for_cpu(const struct wharf_job *job)
+{
+    return (job->batch ? job->batch->has_file_output : job->destination->is_file) ||
+           (wharf_job_compresses(job) && wharf_job_has_file_source(job));
+}
+
 /* Iterates over the regions that an opened batch names: returns the next one at or after *at and
  * advances *at; NULL: no more. */
 static const struct wharf_region *next_region(const struct wharf_job *job, uint32_t *at)
@@ -244,7 +265,7 @@ bool wharf_gpu_memory_next(const struct wharf_job *job, uint32_t *at,
         region = *at > 1 ? NULL : (*at)++ == 0 ? job->source : job->destination;
     if (!region)
         return false;
-    *ret_memory = region->memory;
+    *ret_memory = memory_of(job, region);
     return true;
 }
 
@@ -254,14 +275,23 @@ enum wharf_gpu_memory_state wharf_gpu_memory_of_job(const struct wharf_job *job,
     const struct wharf_region *region;
     uint32_t at = 0;
 
+    if (is_for_cpu(job))
+        return WHARF_GPU_MEMORY_REFUSED;
     if (job->model)
         state = of_memory(job->model->memory, gpu);
     if (!job->batch)
-        return lesser(state, lesser(of_memory(job->source->memory, gpu),
+        return lesser(state, lesser(of_memory(memory_of(job, job->source), gpu),
                                     of_memory(job->destination->memory, gpu)));
     while ((region = next_region(job, &at)))
-        state = lesser(state, of_memory(region->memory, gpu));
+        state = lesser(state, of_memory(memory_of(job, region), gpu));
     return state;
+}
+
+bool wharf_gpu_memory_is_full(const struct wharf_job *job)
+{
+    const struct wharf_file_io *io = job->session->file_io;
+
+    return wharf_job_has_file_source(job) && io->staging && io->staging->is_full;
 }
 
 enum wharf_gpu_memory_state wharf_gpu_memory_anywhere(const struct wharf_core *core,

@@ -79,6 +79,9 @@ enum wharf_gpu_memory_state wharf_gpu_memory_of_job(const struct wharf_job *job,
 enum wharf_gpu_memory_state wharf_gpu_memory_anywhere(const struct wharf_core *core,
                                                       const struct wharf_job *job);
 
+/* Whether the job has sources in files, for which the session's staging area has no room now. */
+bool wharf_gpu_memory_is_full(const struct wharf_job *job);
+
 /* Iterates over the memory that a job, or its opened batch, names, without its model.  *at starts
  * at 0. *ret_memory is NULL for memory that GPUs cannot register.  Returns false after the last. */
 bool wharf_gpu_memory_next(const struct wharf_job *job, uint32_t *at,

@@ -15,8 +15,10 @@
 #include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/estimate.h"
+#include "daemon/core/file_staging.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/residency.h"
+#include "daemon/core/session.h"
 #include "daemon/core/stats.h"
 #include "daemon/placement/gpu_memory.h"
 #include "daemon/placement/gpu_models.h"
@@ -126,10 +128,18 @@ static bool is_small_enough(const struct wharf_core *core, const struct wharf_jo
 {
     uint64_t most = core->config.gpu_chunk_nbytes;
 
+    if (wharf_job_has_file_source(job) && most > WHARF_FILE_STAGING_MOST_NBYTES)
+        most = WHARF_FILE_STAGING_MOST_NBYTES;
     if (job->batch)
         return job->batch->max_chunk_nbytes <= most;
     return (job->submission.src_nbytes <= most && job->submission.dst_nbytes <= most) ||
            wharf_parts_can_do(core, job);
+}
+
+/* The places for large chunks have no way for sources in files. */
+static bool is_large_from_file(const struct wharf_core *core, const struct wharf_job *job)
+{
+    return wharf_job_has_file_source(job) && !is_small_enough(core, job);
 }
 
 static enum wharf_pool cpu_because(enum wharf_placement why, enum wharf_placement *ret_why)
@@ -169,34 +179,45 @@ static enum wharf_pool choose_for_gpu_memory(const struct wharf_core *core,
     if (!wharf_place_gpu_codes(core, job) || (wharf_job_compresses(job) && gpu->n_encode == 0))
         return cpu_because(WHARF_PLACED_CODEC, ret_why);
     bool is_large = !wharf_job_compresses(job) && !is_small_enough(core, job);
-    if (is_large && gpu->n_large == 0)
+    if (is_large && (gpu->n_large == 0 || is_large_from_file(core, job)))
         return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
     enum wharf_gpu_memory_state state = wharf_gpu_memory_of_job(job, owner);
     if (state == WHARF_GPU_MEMORY_REFUSED)
         return cpu_because(WHARF_PLACED_NOT_PINNED, ret_why);
-    if (state != WHARF_GPU_MEMORY_READY)
+    if (state != WHARF_GPU_MEMORY_READY || wharf_gpu_memory_is_full(job))
         return WHARF_POOL_NONE;
     if (wharf_job_compresses(job))
         return WHARF_POOL_ENCODE;
     return is_large ? WHARF_POOL_LARGE : WHARF_POOL_OWN + owner;
 }
 
-bool wharf_place_is_refused(const struct wharf_core *core, const struct wharf_job *job)
+static bool wants_gpu_alone(const struct wharf_core *core, const struct wharf_job *job)
+{
+    uint32_t engine = __atomic_load_n(&core->fleet.gpu_engine, __ATOMIC_RELAXED);
+
+    return job->session->engine == engine && engine != WHARF_ENGINE_AUTO;
+}
+
+static bool lacks_codec(const struct wharf_core *core, const struct wharf_job *job)
 {
     /* Not by the job's last placement: a batch is placed again while its slices run. */
     uint64_t codecs = __atomic_load_n(&core->fleet.gpu_codecs, __ATOMIC_RELAXED);
     uint64_t encoders = __atomic_load_n(&core->fleet.gpu_encoders, __ATOMIC_RELAXED);
-    uint32_t engine = __atomic_load_n(&core->fleet.gpu_engine, __ATOMIC_RELAXED);
     uint64_t able = wharf_job_compresses(job) ? encoders : codecs;
 
-    return job->session->engine == engine && engine != WHARF_ENGINE_AUTO && codecs &&
-           !(able >> job->submission.codec & 1);
+    return wants_gpu_alone(core, job) && codecs && !(able >> job->submission.codec & 1);
+}
+
+bool wharf_place_is_refused(const struct wharf_core *core, const struct wharf_job *job)
+{
+    return lacks_codec(core, job) || (wants_gpu_alone(core, job) && is_large_from_file(core, job));
 }
 
 struct wharf_outcome wharf_place_refusal(const struct wharf_core *core, const struct wharf_job *job)
 {
-    switch (wharf_place_is_refused(core, job) ? WHARF_PLACED_CODEC
-                                              : __atomic_load_n(&job->why, __ATOMIC_RELAXED)) {
+    switch (lacks_codec(core, job)          ? WHARF_PLACED_CODEC
+            : is_large_from_file(core, job) ? WHARF_PLACED_TOO_LARGE
+                                            : __atomic_load_n(&job->why, __ATOMIC_RELAXED)) {
     case WHARF_PLACED_SEVERAL_GPUS:
         return (struct wharf_outcome){.result = WHARF_BAD_REQUEST,
                                       .reason = WHARF_REASON_REQUEST_REGION};
@@ -248,8 +269,8 @@ static bool is_stream_by_choice(const struct wharf_core *core, const struct whar
 
     n_before -= job->pool == WHARF_POOL_LARGE && n_before > 0;
     return core->fleet.gpu_engine == WHARF_ENGINE_GPU && !job->batch &&
-           in_nbytes >= LEAST_STREAM_BY_CHOICE && in_nbytes <= WHARF_STREAM_MAX_SRC_NBYTES &&
-           submission->dst_nbytes <= UINT32_MAX &&
+           !wharf_job_has_file_source(job) && in_nbytes >= LEAST_STREAM_BY_CHOICE &&
+           in_nbytes <= WHARF_STREAM_MAX_SRC_NBYTES && submission->dst_nbytes <= UINT32_MAX &&
            in_nbytes + submission->dst_nbytes <= core->config.gpu_large_nbytes &&
            wharf_place_can_stream(submission) && n_stream_places(core) > n_before;
 }
@@ -307,10 +328,13 @@ static enum wharf_pool choose_why(const struct wharf_core *core, const struct wh
      * is moved to the CPU silently. */
     if (is_forced) {
         *ret_why = WHARF_PLACED_GPU_ASKED;
-        if (state != WHARF_GPU_MEMORY_READY && state != WHARF_GPU_MEMORY_REFUSED)
+        if ((state != WHARF_GPU_MEMORY_READY && state != WHARF_GPU_MEMORY_REFUSED) ||
+            wharf_gpu_memory_is_full(job))
             return WHARF_POOL_NONE;
         if (wharf_job_compresses(job))
             return WHARF_POOL_ENCODE;
+        if (is_large_from_file(core, job))
+            return cpu_because(WHARF_PLACED_TOO_LARGE, ret_why);
         return is_small_enough(core, job) ? WHARF_POOL_GPU : WHARF_POOL_LARGE;
     }
     bool is_stream = is_stream_by_choice(core, job);

@@ -57,7 +57,8 @@ static bool offer_of(const struct wharf_core *core, const struct wharf_job *job,
     const struct wharf_gpu_view *view = &core->fleet.gpus[gpu];
 
     if (!wharf_place_is_up(core, gpu) || view->is_alone ||
-        wharf_gpu_memory_of_job(job, gpu) != WHARF_GPU_MEMORY_READY)
+        wharf_gpu_memory_of_job(job, gpu) != WHARF_GPU_MEMORY_READY ||
+        wharf_gpu_memory_is_full(job))
         return false;
     *ret_offer = (struct wharf_offer){
         .gpu = gpu,

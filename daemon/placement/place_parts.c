@@ -35,7 +35,7 @@ static bool may_have_parts(const struct wharf_core *core, const struct wharf_job
 {
     const struct wharf_session *session = job->session;
 
-    return job->submission.opcode != WHARF_OP_BATCH &&
+    return job->submission.opcode != WHARF_OP_BATCH && !wharf_job_has_file_source(job) &&
            wharf_parts_has_splits(job->submission.codec) &&
            larger_of(job) <= WHARF_DEVICE_CHUNK_MAX_NBYTES &&
            (session->engine == core->fleet.gpu_engine ||

@@ -621,46 +621,6 @@ def test_process_that_does_not_answer_is_replaced():
     with_timeout('200ms', stopped_process_is_late)
 
 
-def beside_a_gpu():
-    session = client(arena_nbytes=1 << 20)
-    packed = deflated(TEXT[:5000])
-    file = new_file(packed)
-    register(session, file)
-    memory = wc.sealed_memfd(1 << 16)
-    session.register(SPARSE, memory, 1 << 16, kind=wc.MEMORY_KIND_GPU)
-    source = {'src_region': FILE, 'src_nbytes': len(packed), 'dst_nbytes': 5000}
-    for _ in range(100):
-        expect(session.run(**job(**source)), 'ok', engine=wc.ENGINES['cpu'])
-        equal(session.arena.read(0, 5000), TEXT[:5000])
-    expect(session.run(**job(**source, dst_region=SPARSE)), 'bad_request', 'request_region')
-    # Chunk by chunk each could be done, by one engine or the other.
-    chunks = ({**source, 'dst_offset': 8192},
-              {'src_offset': 20000, 'src_nbytes': len(packed), 'dst_region': SPARSE,
-               'dst_nbytes': 5000})
-    session.arena.write(20000, packed)
-    for i, chunk in enumerate(chunks):
-        session.arena.write(32 * i, wc.CHUNK.pack(*(chunk.get(name, 0)
-                                                    for name in wc.CHUNK_MEMBERS)))
-    batch = job(opcode=wc.OP_BATCH, dst_offset=4096)
-    expect(session.run(**batch, src_nbytes=64, dst_nbytes=48), 'bad_request', 'request_region',
-           first_bad_chunk=1)
-    expect(session.run(**batch, src_nbytes=32, dst_nbytes=24), 'ok', engine=wc.ENGINES['cpu'])
-    equal(session.arena.read(8192, 5000), TEXT[:5000])
-    session.close()
-    os.close(memory)
-
-
-def test_files_are_the_cpus_beside_a_gpu():
-    global DAEMON  # pylint: disable=global-statement
-    usual = DAEMON
-    DAEMON = Daemon(usual.program, sections='[gpu]\nengine = simt\n')
-    try:
-        beside_a_gpu()
-    finally:
-        DAEMON.remove()
-        DAEMON = usual
-
-
 # ---- files of a server of our own ----------------------------------------------------------------
 
 def with_fuse(test):
@@ -907,10 +867,10 @@ def test_late_files_end_their_jobs_and_are_bounded():
 
 # ---- all of them ---------------------------------------------------------------------------------
 
-def run_one(name):
+def run_one(test):
     """The word for the report."""
     try:
-        globals()[name]()
+        test()
         if DAEMON.process.poll() is not None:
             raise AssertionError(f'the daemon has ended; it said:\n{DAEMON.says()}')
         return 'ok', ''
@@ -922,29 +882,29 @@ def run_one(name):
         return 'not ok', ''
 
 
-def run_tests(program, pattern):
+def run_tests(tests, sections, program, pattern):
     global DAEMON, FOLDER  # pylint: disable=global-statement
-    names = [name for name in globals() if name.startswith('test_') and re.search(pattern, name)]
+    names = [name for name in tests if name.startswith('test_') and re.search(pattern, name)]
     failed = 0
     print(f'1..{len(names)}', flush=True)
     # The daemon writes no files in memory, where /tmp may be.
     with tempfile.TemporaryDirectory(prefix='wharf-files.', dir='/var/tmp') as FOLDER:
         for number, name in enumerate(names, 1):
-            DAEMON = Daemon(program)
-            word, more = run_one(name)
+            DAEMON = Daemon(program, sections=sections)
+            word, more = run_one(tests[name])
             DAEMON.remove()
             failed += word != 'ok'
             print(f'{word} {number} - {name.removeprefix("test_")}{more}', flush=True)
     return failed
 
 
-def main():
+def main(tests, sections=''):
     parser = argparse.ArgumentParser()
     parser.add_argument('--build', default=os.environ.get('BUILD', 'build/release'))
     parser.add_argument('pattern', nargs='?', default='.')
     options = parser.parse_args()
-    return run_tests(os.path.join(TOP, options.build, 'wharfd'), options.pattern) > 0
+    return run_tests(tests, sections, os.path.join(TOP, options.build, 'wharfd'), options.pattern) > 0
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(main(globals()))

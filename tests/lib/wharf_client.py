@@ -403,8 +403,8 @@ class Client:
     """A session, and with it what section 5 says a client keeps: a copy of each submission that it
     has not reaped, the arena's descriptor, the regions, the models."""
 
-    def __init__(self, path, n_entries=64, arena_nbytes=1 << 20, way='futex'):
-        self.path, self.n_entries, self.way = path, n_entries, way
+    def __init__(self, path, n_entries=64, arena_nbytes=1 << 20, way='futex', engine='auto'):
+        self.path, self.n_entries, self.way, self.engine = path, n_entries, way, ENGINES[engine]
         self.regions = {}      # number: RegisterMemoryRequest, descriptor
         self.models = {}       # number: RegisterModelRequest, descriptor
         self.outstanding = {}  # user_data: [Outstanding, ...], in the order of submission
@@ -428,7 +428,8 @@ class Client:
         bring = self.arena_fd is not None
         reply, fds = self.connection.ask(
             'open_queue', messages.OpenQueueRequest(
-                n_entries=self.n_entries, arena_nbytes=arena_nbytes, bring_arena=bring),
+                n_entries=self.n_entries, arena_nbytes=arena_nbytes, bring_arena=bring,
+                engine=self.engine),
             'open_queue', [self.arena_fd] if bring else [])
         check(len(fds) == (3 if arena_nbytes and not bring else 2), 'another number of descriptors')
         check(reply.n_entries == self.n_entries, 'another number of entries')
