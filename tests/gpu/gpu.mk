@@ -36,7 +36,7 @@ $(GPU_TENANT): $(call gpu_obj_of,gpu_tenant_main.c gpu_tenant.cu) $(call obj,ker
 GPU_MEMORY := $(BUILD)/tests/wharf_gpu_memory
 $(GPU_MEMORY): $(call gpu_obj_of,gpu_memory_main.c gpu_memory_measure.c gpu_memory_parts.c gpu_memory_share.c gpu_client.cu gpu_pack.c) \
     $(call obj,kernels/cuda_error.cu) $(TESTLIB) $(ENCODING_LIB)
-	$(call program,$(STATIC_LIBS) $(CUDA_LIBS),$(CXX))
+	$(call program,$(STATIC_LIBS) -l:libdeflate.a $(CUDA_LIBS),$(CXX))
 
 # A client that has such a GPU compress.
 GPU_COMPRESS := $(BUILD)/tests/wharf_gpu_compress

@@ -28,6 +28,7 @@
 static const char help[] =
     "usage: wharf_gpu_memory [--gpu N] check N\n"
     "       wharf_gpu_memory [--gpu N] measure SECONDS CHUNK CODEC FILE...\n"
+    "       wharf_gpu_memory [--gpu N] files SECONDS CHUNK CODEC FILE...\n"
     "       wharf_gpu_memory [--gpu N] share PROCESSES CHUNKS SECONDS CHUNK CODEC FILE...\n"
     "       wharf_gpu_memory flood SOCKET\n"
     "\n"
@@ -36,6 +37,7 @@ static const char help[] =
     "\n"
     "  check     storms of N jobs, kills, wrong memory\n"
     "  measure   bytes a second, in GPU memory and not\n"
+    "  files     the same with sources in a file in the page cache\n"
     "  share     the same of several processes, each with one batch of CHUNKS in flight\n"
     "  flood     what check runs as a process of its own: chunks without an end to the daemon\n"
     "            at SOCKET\n"
@@ -442,12 +444,14 @@ static int check(uint64_t n_jobs)
 
 static int measure(int argc, char **argv)
 {
+    bool is_of_files = strcmp(argv[1], "files") == 0;
     double seconds = strtod(argv[2], NULL);
     size_t chunk_nbytes = strtoul(argv[3], NULL, 10);
 
     start();
     for (int i = 5; i < argc; i++)
-        gpu_memory_measure(argv[4], argv[i], chunk_nbytes, seconds);
+        (is_of_files ? gpu_memory_measure_files : gpu_memory_measure)(argv[4], argv[i],
+                                                                      chunk_nbytes, seconds);
     finish();
     return test_tap_end();
 }
@@ -478,7 +482,7 @@ int main(int argc, char **argv)
         return check(strtoul(argv[2], NULL, 10));
     if (argc == 3 && strcmp(argv[1], "flood") == 0)
         flood(argv[2], 65536);
-    if (argc >= 6 && strcmp(argv[1], "measure") == 0)
+    if (argc >= 6 && (strcmp(argv[1], "measure") == 0 || strcmp(argv[1], "files") == 0))
         return measure(argc, argv);
     if (argc >= 8 && strcmp(argv[1], "share") == 0)
         return share(argc, argv);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_memory_measure.c: bytes a second of one client that submits batches, with sources and outputs
- * in GPU memory or in its arena. */
+/* gpu_memory_measure.c: bytes a second of one client that submits batches, with sources in a file,
+ * in GPU memory or in its arena, and outputs in one of the latter. */
+#include <libdeflate.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "clientlib/wharf.h"
 #include "daemon/base/clock.h"
@@ -11,6 +14,7 @@
 #include "tests/gpu/gpu_memory_parts.h"
 #include "tests/gpu/gpu_pack.h"
 #include "tests/lib/test_file.h"
+#include "tests/lib/test_process.h"
 
 enum {
     BATCH = 64,     /* chunks */
@@ -20,8 +24,11 @@ enum {
 };
 
 /* Where sources and outputs are. */
+enum where { HOST, GPU, FROM_FILE };
+static const char *const where_names[] = {"host", "gpu", "file"};
+
 struct way {
-    int from_gpu, to_gpu;
+    enum where from, to;
 };
 
 /* What is in flight: chunk i of all has source and output i. */
@@ -30,6 +37,8 @@ struct flood {
     struct way way;
     struct wharf *wharf;
     struct gpu_client_memory sources, outputs; /* those on the GPU */
+    int fd;                                    /* of the file */
+    const uint8_t *file;                       /* where jobs find it */
     uint8_t *out;
     struct wharf_batch_chunk chunks[DEPTH * BATCH];
     struct wharf_batch batches[DEPTH];
@@ -46,6 +55,20 @@ static const struct gpu_packed *packed(const struct flood *flood, size_t i)
     return &flood->source->packed[i % flood->source->n_chunks];
 }
 
+/* A file without a name, in the page cache. */
+static void open_file(struct flood *flood)
+{
+    char path[] = "/tmp/wharf-gpu-memory.XXXXXX";
+    void *address;
+
+    flood->fd = mkstemp(path);
+    gpu_memory_must("making a file", flood->fd);
+    unlink(path);
+    gpu_memory_must("registering a file",
+                    wharf_register_file(flood->wharf, flood->fd, WHARF_MEMORY_READ_ONLY, &address));
+    flood->file = address;
+}
+
 static void get_memory(struct flood *flood, uint32_t engine)
 {
     size_t in_nbytes = 0, out_nbytes = DEPTH * BATCH * stride(flood);
@@ -54,22 +77,31 @@ static void get_memory(struct flood *flood, uint32_t engine)
     for (size_t i = 0; i < DEPTH * BATCH; i++)
         in_nbytes += packed(flood, i)->nbytes + 64;
     flood->wharf = gpu_memory_open(engine, DEPTH, in_nbytes + out_nbytes + (64 << 20));
-    if (flood->way.from_gpu)
+    if (flood->way.from == GPU)
         flood->sources = gpu_memory_register(flood->wharf, in_nbytes);
-    if (flood->way.to_gpu)
+    if (flood->way.from == FROM_FILE)
+        open_file(flood);
+    if (flood->way.to == GPU)
         flood->outputs = gpu_memory_register(flood->wharf, out_nbytes);
     else
         gpu_memory_must("wharf_alloc", wharf_alloc(flood->wharf, out_nbytes, &out));
-    flood->out = flood->way.to_gpu ? flood->outputs.at : out;
+    flood->out = flood->way.to == GPU ? flood->outputs.at : out;
 }
 
-/* The source of chunk i, whose bytes begin `at` bytes into those on the GPU. */
+/* The source of chunk i, whose bytes begin `at` bytes into those on the GPU, or in the file. */
 static const void *put_source(const struct flood *flood, size_t i, size_t at)
 {
     const struct gpu_packed *from = packed(flood, i);
     void *in;
 
-    if (flood->way.from_gpu) {
+    if (flood->way.from == FROM_FILE) {
+        if (pwrite(flood->fd, from->data, from->nbytes, (off_t)at) != (ssize_t)from->nbytes) {
+            printf("# the file cannot be written\n");
+            exit(1);
+        }
+        return flood->file + at;
+    }
+    if (flood->way.from == GPU) {
         uint8_t *to = flood->sources.at + at;
         gpu_memory_must_cuda("copying", gpu_client_put(to, from->data, from->nbytes));
         return to;
@@ -79,7 +111,7 @@ static const void *put_source(const struct flood *flood, size_t i, size_t at)
     return in;
 }
 
-static void make_batches(struct flood *flood)
+static void place_chunks(struct flood *flood)
 {
     size_t at = 0;
 
@@ -93,6 +125,11 @@ static void make_batches(struct flood *flood)
         flood->in_nbytes += packed(flood, i)->nbytes;
         at += packed(flood, i)->nbytes + 64;
     }
+}
+
+static void make_batches(struct flood *flood)
+{
+    place_chunks(flood);
     flood->in_nbytes /= DEPTH;
     flood->out_nbytes = BATCH * gpu_chunk_nbytes(flood->source);
     for (unsigned i = 0; i < DEPTH; i++) {
@@ -148,10 +185,10 @@ static unsigned count_wrong(const struct flood *flood)
 
     for (size_t i = 0; i < DEPTH * BATCH; i++) {
         const uint8_t *out = flood->out + i * stride(flood);
-        if (flood->way.to_gpu)
+        if (flood->way.to == GPU)
             gpu_memory_must_cuda("copying", gpu_client_get(own, out, nbytes));
         n_wrong +=
-            memcmp(flood->way.to_gpu ? own : out,
+            memcmp(flood->way.to == GPU ? own : out,
                    flood->source->file + i % flood->source->n_chunks * flood->source->chunk_nbytes,
                    nbytes) != 0;
     }
@@ -166,10 +203,57 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Of the daemon with all its processes, and of this one. */
+static double processor_seconds(void)
+{
+    return test_process_tree_seconds(gpu_memory_wharfd.pid) + (double)clock() / CLOCKS_PER_SEC;
+}
+
+/* The processor time that libdeflate takes for a GB of the output; 0: it does not know the codec.
+ */
+static double libdeflate_seconds(const struct gpu_source *source)
+{
+    struct libdeflate_decompressor *decoder = libdeflate_alloc_decompressor();
+    uint8_t *out = malloc(source->chunk_nbytes);
+    clock_t begun = clock();
+    double gb = 0;
+
+    for (size_t i = 0; source->codec_number == WHARF_CODEC_DEFLATE && decoder && out &&
+                       clock() < begun + CLOCKS_PER_SEC;
+         i++, gb += 1e-9 * (double)source->chunk_nbytes) {
+        const struct gpu_packed *from = &source->packed[i % source->n_chunks];
+        if (libdeflate_deflate_decompress(decoder, from->data, from->nbytes, out,
+                                          source->chunk_nbytes, NULL) != LIBDEFLATE_SUCCESS)
+            break;
+    }
+    free(out);
+    libdeflate_free_decompressor(decoder);
+    return gb > 0 ? (double)(clock() - begun) / CLOCKS_PER_SEC / gb : 0;
+}
+
+static void print_row(const struct flood *flood, const char *name, double seconds,
+                      const double rates[N_WINDOWS], double processor_s_per_gb)
+{
+    const struct gpu_source *source = flood->source;
+    double out_gb = 1e-9 * (double)flood->out_nbytes, in_gb = 1e-9 * (double)flood->in_nbytes;
+
+    printf("{\"what\":\"gpu_memory\",\"source\":\"%s\",\"output\":\"%s\",\"codec\":\"%s\",\"data\":"
+           "\"%s\","
+           "\"chunk_nbytes\":%zu,\"n_chunks\":%d,\"batch\":%d,\"windows\":%d,\"seconds\":%.2f,"
+           "\"GBps_median\":%.2f,\"GBps_min\":%.2f,\"GBps_max\":%.2f,\"GBps_in_median\":%.2f,"
+           "\"processor_s_per_GB\":%.4f,\"libdeflate_s_per_GB\":%.4f,\"wrong\":%u}\n",
+           where_names[flood->way.from], where_names[flood->way.to], source->codec->name, name,
+           source->chunk_nbytes, DEPTH * BATCH, BATCH, N_WINDOWS, seconds,
+           rates[N_WINDOWS / 2] * out_gb, rates[0] * out_gb, rates[N_WINDOWS - 1] * out_gb,
+           rates[N_WINDOWS / 2] * in_gb, processor_s_per_gb, libdeflate_seconds(source),
+           count_wrong(flood));
+    fflush(stdout);
+}
+
 static void run(const struct gpu_source *source, const char *name, struct way way, double seconds)
 {
     struct flood *flood = calloc(1, sizeof(*flood));
-    double rates[N_WINDOWS];
+    double rates[N_WINDOWS], sum = 0;
 
     flood->source = source;
     flood->way = way;
@@ -177,25 +261,20 @@ static void run(const struct gpu_source *source, const char *name, struct way wa
     make_batches(flood);
     for (unsigned i = 0; i < N_BEFORE; i++)
         run_window(flood, seconds / N_WINDOWS);
+    double begun_s = processor_seconds();
     for (unsigned i = 0; i < N_WINDOWS; i++)
-        rates[i] = run_window(flood, seconds / N_WINDOWS);
+        sum += rates[i] = run_window(flood, seconds / N_WINDOWS);
+    double gb = sum / N_WINDOWS * seconds * 1e-9 * (double)flood->out_nbytes;
+    double processor_s = processor_seconds() - begun_s;
     drain(flood);
     qsort(rates, N_WINDOWS, sizeof(rates[0]), by_size);
-    double out_gb = 1e-9 * (double)flood->out_nbytes, in_gb = 1e-9 * (double)flood->in_nbytes;
-    printf("{\"what\":\"gpu_memory\",\"source\":\"%s\",\"output\":\"%s\",\"codec\":\"%s\",\"data\":"
-           "\"%s\","
-           "\"chunk_nbytes\":%zu,\"n_chunks\":%d,\"batch\":%d,\"windows\":%d,\"seconds\":%.2f,"
-           "\"GBps_median\":%.2f,\"GBps_min\":%.2f,\"GBps_max\":%.2f,\"GBps_in_median\":%.2f,"
-           "\"wrong\":%u}\n",
-           way.from_gpu ? "gpu" : "host", way.to_gpu ? "gpu" : "host", source->codec->name, name,
-           source->chunk_nbytes, DEPTH * BATCH, BATCH, N_WINDOWS, seconds,
-           rates[N_WINDOWS / 2] * out_gb, rates[0] * out_gb, rates[N_WINDOWS - 1] * out_gb,
-           rates[N_WINDOWS / 2] * in_gb, count_wrong(flood));
-    fflush(stdout);
+    print_row(flood, name, seconds, rates, processor_s / gb);
     wharf_close(flood->wharf);
-    if (way.from_gpu)
+    if (way.from == FROM_FILE)
+        close(flood->fd);
+    if (way.from == GPU)
         gpu_client_free(&flood->sources);
-    if (way.to_gpu)
+    if (way.to == GPU)
         gpu_client_free(&flood->outputs);
     free(flood);
 }
@@ -227,15 +306,123 @@ static struct gpu_source pack(const char *codec, const char *path, size_t chunk_
     return source;
 }
 
-void gpu_memory_measure(const char *codec, const char *path, size_t chunk_nbytes, double seconds)
+static void measure(const char *codec, const char *path, size_t chunk_nbytes, double seconds,
+                    const struct way *ways, size_t n_ways)
 {
-    static const struct way ways[] = {{0, 0}, {0, 1}, {1, 1}};
     struct gpu_source source = pack(codec, path, chunk_nbytes, DEPTH * BATCH);
 
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+    for (size_t i = 0; i < n_ways; i++)
         run(&source, name_of(path), ways[i], seconds);
     gpu_source_free(&source);
     free((void *)source.file);
+}
+
+void gpu_memory_measure(const char *codec, const char *path, size_t chunk_nbytes, double seconds)
+{
+    static const struct way ways[] = {{HOST, HOST}, {HOST, GPU}, {GPU, GPU}};
+
+    measure(codec, path, chunk_nbytes, seconds, ways, sizeof(ways) / sizeof(ways[0]));
+}
+
+/* ---- one range at a time ------------------------------------------------------------------ */
+
+/* The median of what a call takes in so many seconds, in microseconds. */
+static double median_us(double (*call)(void *context, size_t i), void *context, double seconds)
+{
+    static double took[1 << 16];
+    uint64_t begun_ns = wharf_now_ns();
+    size_t n = 0;
+
+    while (n < sizeof(took) / sizeof(took[0]) &&
+           (double)(wharf_now_ns() - begun_ns) < 1e9 * seconds) {
+        took[n] = call(context, n);
+        n++;
+    }
+    qsort(took, n, sizeof(took[0]), by_size);
+    return took[n / 2];
+}
+
+/* By the daemon, from the file to the arena; and by this process, which reads and decodes. */
+struct lone {
+    struct flood *flood;
+    struct wharf *embedded;
+    uint8_t *in;
+};
+
+static double run_lone(struct wharf *wharf, struct flood *flood, size_t i, const void *in)
+{
+    const struct wharf_batch_chunk *chunk = &flood->chunks[i % (DEPTH * BATCH)];
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf_outcome outcome;
+    uint64_t begun_ns = wharf_now_ns();
+
+    job.codec = flood->source->codec_number;
+    job.parameter = flood->source->parameter;
+    job.in = in;
+    job.in_nbytes = chunk->in_nbytes;
+    job.out = chunk->out;
+    job.out_avail = chunk->out_avail;
+    gpu_memory_must("decoding", wharf_decompress(wharf, &job, &outcome));
+    return 1e-3 * (double)(wharf_now_ns() - begun_ns);
+}
+
+static double by_daemon(void *context, size_t i)
+{
+    struct lone *lone = context;
+
+    return run_lone(lone->flood->wharf, lone->flood, i,
+                    lone->flood->chunks[i % (DEPTH * BATCH)].in);
+}
+
+static double by_self(void *context, size_t i)
+{
+    struct lone *lone = context;
+    const struct wharf_batch_chunk *chunk = &lone->flood->chunks[i % (DEPTH * BATCH)];
+    uint64_t begun_ns = wharf_now_ns();
+
+    if (pread(lone->flood->fd, lone->in, chunk->in_nbytes,
+              (const uint8_t *)chunk->in - lone->flood->file) != (ssize_t)chunk->in_nbytes)
+        exit(1);
+    double read_us = 1e-3 * (double)(wharf_now_ns() - begun_ns);
+    return read_us + run_lone(lone->embedded, lone->flood, i, lone->in);
+}
+
+static void measure_lone(const struct gpu_source *source, const char *name, double seconds)
+{
+    struct wharf_options options = WHARF_OPTIONS_INIT;
+    struct flood *flood = calloc(1, sizeof(*flood));
+    struct lone lone = {.flood = flood, .in = malloc(source->chunk_nbytes)};
+
+    flood->source = source;
+    flood->way = (struct way){FROM_FILE, HOST};
+    get_memory(flood, WHARF_ENGINE_AUTO);
+    place_chunks(flood);
+    options.flags = WHARF_OPEN_EMBEDDED;
+    gpu_memory_must("opening", wharf_open(&options, &lone.embedded));
+    median_us(by_daemon, &lone, seconds);
+    double daemon_us = median_us(by_daemon, &lone, seconds);
+    double self_us = median_us(by_self, &lone, seconds);
+    printf("{\"what\":\"file_range\",\"codec\":\"%s\",\"data\":\"%s\",\"chunk_nbytes\":%zu,"
+           "\"daemon_us\":%.1f,\"pread_and_decode_us\":%.1f}\n",
+           source->codec->name, name, source->chunk_nbytes, daemon_us, self_us);
+    fflush(stdout);
+    wharf_close(lone.embedded);
+    wharf_close(flood->wharf);
+    close(flood->fd);
+    free(lone.in);
+    free(flood);
+}
+
+void gpu_memory_measure_files(const char *codec, const char *path, size_t chunk_nbytes,
+                              double seconds)
+{
+    static const struct way ways[] = {{HOST, GPU}, {FROM_FILE, GPU}, {FROM_FILE, HOST}};
+    struct gpu_source source = pack(codec, path, chunk_nbytes, DEPTH * BATCH);
+
+    measure_lone(&source, name_of(path), seconds / 4);
+    gpu_source_free(&source);
+    free((void *)source.file);
+    measure(codec, path, chunk_nbytes, seconds, ways, sizeof(ways) / sizeof(ways[0]));
 }
 
 void gpu_memory_measure_share(const char *codec, const char *path, size_t chunk_nbytes,

@@ -24,6 +24,10 @@ struct gpu_client_memory gpu_memory_register(struct wharf *wharf, size_t nbytes)
  * into GPU memory, and from GPU memory into GPU memory. */
 void gpu_memory_measure(const char *codec, const char *path, size_t chunk_nbytes, double seconds);
 
+/* The same from the arena into GPU memory, and from a file into GPU memory and into the arena. */
+void gpu_memory_measure_files(const char *codec, const char *path, size_t chunk_nbytes,
+                              double seconds);
+
 /* The same for n_processes that each have a batch of n_chunks in flight, with all in GPU memory:
  * prints one line. */
 void gpu_memory_measure_share(const char *codec, const char *path, size_t chunk_nbytes,

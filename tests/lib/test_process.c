@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/lib/test_wait.h"
 
@@ -73,4 +74,36 @@ long test_process_kib(pid_t pid)
         sscanf(line, "VmRSS: %ld kB", &kib);
     fclose(file);
     return kib;
+}
+
+/* Of a process, if it is that one or was started by it. */
+static double seconds_of(const char *entry, pid_t pid)
+{
+    unsigned long user = 0, kernel = 0;
+    char path[300];
+    int own = 0, parent = 0;
+
+    snprintf(path, sizeof(path), "/proc/%s/stat", entry);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    int n = fscanf(file, "%d (%*[^)]) %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &own,
+                   &parent, &user, &kernel);
+    fclose(file);
+    if (n != 4 || (own != pid && parent != pid))
+        return 0;
+    return (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
+}
+
+double test_process_tree_seconds(pid_t pid)
+{
+    DIR *dir = opendir("/proc");
+    double sum = 0;
+
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+            sum += seconds_of(entry->d_name, pid);
+    if (dir)
+        closedir(dir);
+    return sum;
 }

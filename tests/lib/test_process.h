@@ -14,4 +14,7 @@ void test_process_stop(pid_t pid);
 int test_process_n_fds(pid_t pid);
 long test_process_kib(pid_t pid);
 
+/* The processor time of a process and of those that it started, as long as these live. */
+double test_process_tree_seconds(pid_t pid);
+
 #endif
