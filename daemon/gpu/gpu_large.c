@@ -462,6 +462,8 @@ bool wharf_gpu_large_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
     backend->view->n_large = large->n_places;
     backend->view->n_large_free = large->n_places - large->n_taken;
     backend->view->has_streams = large->least_stream > 0;
+    if (large->n_places > 0 && backend->view->n_large_free == 0)
+        wharf_place_leave_large(backend->core);
     return !others_wait;
 }
 

@@ -260,14 +260,14 @@ static uint32_t n_stream_places(const struct wharf_core *core)
 }
 
 /* Whether a large chunk in host memory goes to a GPU: one that decodes it as a stream is far sooner
- * than any processor, if no other stream is before it. */
+ * than any processor, if there is a place for it.  A job that waits for one leaves when there is
+ * none. */
 static bool is_stream_by_choice(const struct wharf_core *core, const struct wharf_job *job)
 {
     const struct wharf_submission *submission = &job->submission;
     uint64_t in_nbytes = submission->src_nbytes;
-    uint32_t n_before = core->sched[WHARF_POOL_LARGE].n_queued;
+    uint32_t n_before = job->pool == WHARF_POOL_LARGE ? 0 : core->sched[WHARF_POOL_LARGE].n_queued;
 
-    n_before -= job->pool == WHARF_POOL_LARGE && n_before > 0;
     return core->fleet.gpu_engine == WHARF_ENGINE_GPU && !job->batch &&
            !wharf_job_has_file_source(job) && in_nbytes >= LEAST_STREAM_BY_CHOICE &&
            in_nbytes <= WHARF_STREAM_MAX_SRC_NBYTES && submission->dst_nbytes <= UINT32_MAX &&

@@ -264,6 +264,12 @@ struct wharf_job *wharf_place_first_large(struct wharf_core *core, uint32_t gpu)
     return first_of_pool(core, WHARF_POOL_LARGE, gpu, WHARF_N_LANES);
 }
 
+void wharf_place_leave_large(struct wharf_core *core)
+{
+    for (unsigned lane = 0; lane < WHARF_N_LANES; lane++)
+        (void)first_in_place(core, WHARF_POOL_LARGE, lane, UINT64_MAX, is_ready);
+}
+
 struct wharf_job *wharf_place_first_to_encode(struct wharf_core *core, uint32_t gpu,
                                               bool takes_idle)
 {

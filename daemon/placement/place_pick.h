@@ -22,6 +22,10 @@ struct wharf_job *wharf_place_first_for_gpu(struct wharf_core *core, uint32_t gp
 /* The next job for one of the GPU's places for large chunks. */
 struct wharf_job *wharf_place_first_large(struct wharf_core *core, uint32_t gpu);
 
+/* A GPU's places for large chunks are all taken: jobs that chose one, and need not wait, go to the
+ * CPU, the first ones of each lane. */
+void wharf_place_leave_large(struct wharf_core *core);
+
 /* The next job for a warp that compresses; takes_idle: of any lane, else not of the last. */
 struct wharf_job *wharf_place_first_to_encode(struct wharf_core *core, uint32_t gpu,
                                               bool takes_idle);

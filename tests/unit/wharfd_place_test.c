@@ -723,7 +723,14 @@ Test(wharfd_place, large_streams_are_the_gpus_while_places_are_free, .init = set
     cr_expect_eq(jobs[1].pool, WHARF_POOL_LARGE);
     cr_expect(jobs[2].pool == WHARF_POOL_CPU && jobs[2].why == WHARF_PLACED_TOO_LARGE);
     cr_expect_eq(wharf_place_first_large(&core, 0), &jobs[0]);
-    wharf_place_remove(&core, &jobs[1]);
+    /* Somebody else's chunk was sooner. */
+    gpu->n_large_free = 1;
+    wharf_place_leave_large(&core);
+    cr_expect(jobs[0].pool == WHARF_POOL_LARGE && jobs[1].pool == WHARF_POOL_LARGE);
+    gpu->n_large_free = 0;
+    wharf_place_leave_large(&core);
+    cr_expect(jobs[0].pool == WHARF_POOL_CPU && jobs[1].pool == WHARF_POOL_CPU);
+    gpu->n_large_free = 2;
     struct wharf_submission *wanted = &jobs[0].submission;
     cr_expect_eq(wharf_place_pool_of(&core, &jobs[0]), WHARF_POOL_LARGE);
     wanted->flags = WHARF_JOB_CHECKSUM;
