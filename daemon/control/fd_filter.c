@@ -139,8 +139,8 @@ static bool is_barred(const struct wharf_fd_filter *filter,
 
     wharf_core_enter(core);
     bool result = tenant->n_hung_filters >= WHARF_FD_FILTER_MOST_HUNG ||
-                  (tenant->n_gate_hangs >= WHARF_FD_FILTER_MOST_HUNG &&
-                   wharf_now_ns() - tenant->fd_filter_hang_ns < barred_ns(filter));
+                  (tenant->n_filter_hangs >= WHARF_FD_FILTER_MOST_HUNG &&
+                   wharf_now_ns() - tenant->filter_hang_ns < barred_ns(filter));
     wharf_core_leave(core);
     return result;
 }
@@ -162,10 +162,10 @@ static void count_hang(const struct wharf_fd_filter *filter, struct wharf_tenant
 {
     uint64_t now_ns = wharf_now_ns();
 
-    if (now_ns - tenant->fd_filter_hang_ns >= barred_ns(filter))
-        tenant->n_gate_hangs = 0;
-    tenant->n_gate_hangs++;
-    tenant->fd_filter_hang_ns = now_ns;
+    if (now_ns - tenant->filter_hang_ns >= barred_ns(filter))
+        tenant->n_filter_hangs = 0;
+    tenant->n_filter_hangs++;
+    tenant->filter_hang_ns = now_ns;
     tenant->n_hung_filters++;
 }
 

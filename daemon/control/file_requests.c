@@ -314,10 +314,10 @@ static uint32_t new_file(struct wharf_file_process *process)
 /* 0 or -errno. */
 static int prepare(struct wharf_connection *connection)
 {
-    int r = connection->files                               ? 0
-            : connection->tenant->n_hung_files >= MOST_HUNG ? -EBUSY
-                                                            : start(connection);
+    int r = 0;
 
+    if (!connection->files)
+        r = connection->tenant->n_hung_files < MOST_HUNG ? start(connection) : -EBUSY;
     if (r < 0)
         return r;
     struct taking *taking = &connection->files->taking;

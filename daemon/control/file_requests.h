@@ -25,14 +25,15 @@ bool wharf_files_need_process(const struct wharf_connection *connection,
                               const Wharf__Request *request);
 
 /* Before the filter is asked: starts the process if the request needs one and there is none, and
- * finds a number for the file. */
+ * finds a number for the file.  Why that failed is for wharf_files_register to tell. */
 void wharf_files_prepare(struct wharf_connection *connection, const Wharf__Request *request);
 
 /* Whether that went well, so that the filter can send the file on: by this socket, as that file. */
 bool wharf_files_are_ready(const struct wharf_connection *connection);
 int wharf_files_socket(const struct wharf_connection *connection, uint32_t *ret_file);
 
-/* What is wrong with a request to register a file by itself; 0, or an errno value and its text. */
+/* What is wrong with a request to register a file, whatever file it is; 0, or an errno value and
+ * its text. */
 int wharf_files_check(const struct wharf_connection *connection,
                       const Wharf__RegisterMemoryRequest *memory, const char **ret_text);
 
@@ -40,7 +41,7 @@ int wharf_files_check(const struct wharf_connection *connection,
 void wharf_files_register(struct wharf_connection *connection, uint32_t id,
                           const Wharf__RegisterMemoryRequest *memory, int sent);
 
-/* The request is refused before that. */
+/* Instead of that, where the request is refused for another reason: gives up the file's number. */
 void wharf_files_forgo(struct wharf_connection *connection);
 
 /* A region that was a file is gone; `use` was charged for it. */

@@ -29,7 +29,7 @@
 
 /* Connections that are checked for a hang-up: the newest ones, because a client that closes and
  * opens in turn closes those. */
-#define MOST_ASKED 256
+#define MOST_LOOKED_AT 256
 
 /* Connections of operators that no limit applies to, and the queue that one may have: `wharf drain`
  * and `wharf status` need one job of one page. */
@@ -55,11 +55,11 @@ static const struct wharf_use use_of_one = {.n_connections = 1, .n_descriptors =
 /* Whether a connection of the tenant has hung up, which the loop has not handled yet. */
 static bool has_hung_up(const struct wharf_tenant *tenant)
 {
-    struct pollfd fds[MOST_ASKED];
+    struct pollfd fds[MOST_LOOKED_AT];
     nfds_t n = 0;
 
     for (const struct wharf_list *link = tenant->connections.prev;
-         link != &tenant->connections && n < MOST_ASKED; link = link->prev)
+         link != &tenant->connections && n < MOST_LOOKED_AT; link = link->prev)
         fds[n++] = (struct pollfd){
             .fd = WHARF_LIST_ENTRY(link, struct wharf_connection, tenant_link)->fd,
             .events = POLLRDHUP,

@@ -27,7 +27,8 @@ enum wharf_limit {
     WHARF_LIMIT_ARENA,
     WHARF_LIMIT_REGIONS,
     WHARF_LIMIT_MODELS,
-    WHARF_LIMIT_HUNG_GATES, /* no setting: processes of the daemon that its descriptors hang */
+    WHARF_LIMIT_HUNG_GATES, /* no setting: filters, which users know as gates, that its descriptors
+                               hang */
     WHARF_LIMIT_TOTAL,      /* the first of enum wharf_total_kind */
     WHARF_N_LIMITS = WHARF_LIMIT_TOTAL + WHARF_N_TOTALS,
 };

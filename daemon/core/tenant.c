@@ -198,8 +198,8 @@ uint64_t wharf_tenant_debts_end_ns(const struct wharf_tenant *tenant,
     /* Likewise for looks at its start words. */
     if (tenant->starts.left_at_ns)
         end_ns = later(end_ns, tenant->starts.left_at_ns + WHARF_NS_PER_S);
-    if (tenant->n_gate_hangs)
-        end_ns = later(end_ns, tenant->fd_filter_hang_ns + wharf_config_barred_ns(config));
+    if (tenant->n_filter_hangs)
+        end_ns = later(end_ns, tenant->filter_hang_ns + wharf_config_barred_ns(config));
     end_ns = later(end_ns, tenant->starts_paid_ns);
     end_ns = later(end_ns, trust_end_ns(&tenant->gpu_trust, config->gpu_ban_ns));
     return later(end_ns, later(tenant->suspended_until_ns, tenant->not_here_until_ns));

@@ -86,9 +86,9 @@ struct wharf_tenant {
     struct wharf_use used;
     struct wharf_totals *totals; /* of all tenants */
     bool has_reservation;        /* of the minimum of every total: totals.h */
-    uint32_t n_hung_filters;     /* filters that its descriptors hang */
-    uint32_t n_gate_hangs;       /* how many have hung recently */
-    uint64_t fd_filter_hang_ns;  /* when one last hung */
+    uint32_t n_hung_filters;     /* filters that its descriptors hang now */
+    uint32_t n_filter_hangs;     /* how often one has hung, as long as it is barred for that */
+    uint64_t filter_hang_ns;     /* when one last hung */
     /* Set by the loop thread, atomically for threads that copy them. */
     uint32_t n_files;          /* registered files */
     uint32_t n_file_processes; /* wharfd-io processes, those about to end included */

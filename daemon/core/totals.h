@@ -99,8 +99,8 @@ void wharf_totals_give_back(struct wharf_totals *totals, const struct wharf_use 
 /* The amount of one kind in a use. */
 uint64_t wharf_total_used(enum wharf_total_kind kind, const struct wharf_use *use);
 
-/* How many sockets of clients that are gone may wait to be closed, and of clients that have come to
- * be charged to somebody. */
+/* How many sockets of clients that are gone may wait to be closed; and as many of new clients may
+ * wait until it is known who owns them. */
 uint64_t wharf_totals_waiting_sockets(const struct wharf_machine *machine);
 
 #endif

@@ -175,8 +175,8 @@ Test(wharfd_tenants, who_hung_gates_stays_barred, .init = set_up, .fini = tear_d
 {
     struct wharf_tenant *tenant = visit("uid:1");
 
-    tenant->n_gate_hangs = 1;
-    tenant->fd_filter_hang_ns = tenant->idle_ns;
+    tenant->n_filter_hangs = 1;
+    tenant->filter_hang_ns = tenant->idle_ns;
     expect_kept_until(tenant, tenant->idle_ns + wharf_config_barred_ns(&config));
 }
 
