@@ -305,8 +305,12 @@ run_example() {
     if [ "$1" = wharf_compress ]; then
         WHARF_SOCKET=$PWD/$2 "./$1" < small.gz | gzip -dc
     elif [ "$1" = wharf_register_file ]; then
-        WHARF_SOCKET=$PWD/$2 "./$1" small.gz decoded
-        cat decoded
+        # On a disk: the daemon writes no files in memory, where this folder may be.
+        local decoded
+        decoded=$(mktemp /var/tmp/wharf-decoded.XXXXXX)
+        WHARF_SOCKET=$PWD/$2 "./$1" small.gz "$decoded"
+        cat "$decoded"
+        rm "$decoded"
     else
         WHARF_SOCKET=$PWD/$2 "./$1" < small.gz
     fi
