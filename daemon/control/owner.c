@@ -128,8 +128,8 @@ static bool is_anybody_idle(const struct wharf_owners *owners)
     return false;
 }
 
-/* One uid has half of the room.  While look-ups hang, those that are asked share that, and no
- * socket waits for a turn behind them. */
+/* One uid has half of the room.  While look-ups hang, a socket waits only if its uid is asked
+ * about, or can be at once; and the uids that are asked about have parts of that half. */
 static bool may_wait(const struct wharf_owners *owners, const struct question *question)
 {
     unsigned most_of_one = owners->most_waiting / 2;

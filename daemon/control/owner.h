@@ -17,7 +17,8 @@
  *
  * A disposable process looks owners up (owner_lookup.h); the answers are cached.  Meanwhile the
  * client's socket waits here, unread; it is not a connection yet.  There is room for some, half of
- * it for one uid; for others the owner that was known last counts, or the tenant `unknown`.
+ * it for one uid, and less while look-ups hang; for others the owner that was known last counts, or
+ * the tenant `unknown`.
  */
 #ifndef WHARF_DAEMON_CONTROL_OWNER_H
 #define WHARF_DAEMON_CONTROL_OWNER_H
