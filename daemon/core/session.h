@@ -145,7 +145,8 @@ struct wharf_session {
 
     /* For the core. */
     uint32_t n_pieces;              /* pieces of its jobs that engines have */
-    uint32_t n_pins;                /* threads that still have to wake the client */
+    uint32_t n_pins;                /* threads that still have to wake the client, and places
+                                     * that were left to reads of its files */
     struct wharf_list publish_link; /* completions are written, but not published */
     struct wharf_list event_link;   /* the loop thread has to look at it */
     struct wharf_list session_link; /* in the list of all */

@@ -196,19 +196,24 @@ def test_what_a_gpu_cannot_do_with_files_is_told():
 
 
 def test_more_than_the_area_holds_goes_through_it():
-    """Four thousand chunks at a time, each in a place of its own."""
-    session = client(engine='simt', n_entries=4096, arena_nbytes=1 << 20)
-    packed, starts, contents = packed_chunks(270)
-    file = new_file(contents)
+    """A thousand sources at a time, of which every other one fills a place and fits no output."""
+    session = client(engine='simt', n_entries=1024, arena_nbytes=1 << 20)
+    file = new_file(TEXT + bytes(200 << 10))
     register(session, file, read_only=True)
-    for i in range(4096):
-        session.submit(publish=False, **job(user_data=i, src_region=FILE, src_offset=starts[i % 270],
-                                            src_nbytes=len(packed[i % 270]), dst_nbytes=5000,
-                                            dst_offset=i % 128 * 8192))
+    for i in range(1000):
+        nbytes = 200 << 10 if i % 2 else 90
+        session.submit(publish=False, **stored(user_data=i, src_region=FILE, src_offset=i, src_nbytes=nbytes,
+                                               dst_offset=i * 128, dst_nbytes=90))
     session.publish()
-    for completion in session.wait(4096):
-        expect(completion, 'ok', engine=SIMT, out_nbytes=5000,
-               in_nbytes=len(packed[completion['user_data'] % 270]))
+    done = session.wait(1000)
+    equal(sorted(c['user_data'] for c in done), list(range(1000)))
+    for completion in done:
+        i = completion['user_data']
+        is_of(completion)
+        expect(completion, 'output_too_small' if i % 2 else 'ok', 'output_full' if i % 2 else 'none',
+               bit_offset=720 if i % 2 else 0)
+        if i % 2 == 0:
+            equal(session.arena.read(i * 128, 90), TEXT[i:i + 90])
     session.close()
 
 
