@@ -26,6 +26,9 @@
 /* Tenants that have come, that are connected, and of these that have had a job. */
 enum { N_SEEN = 100000, N_ALIVE = 5000, N_BUSY = 200, FIRST_UID = 1000000 };
 
+/* How many may wait for the daemon to find out who they are; of more some would be nobody. */
+enum { MOST_AT_ONCE = 256 };
+
 /* The daemon counts with up to eight for each connection, and keeps a quarter of them all for the
  * first tenants; of an idle connection one is open, beside what everybody else has. */
 enum { MOST_FDS = 131072, LEAST_FDS = N_ALIVE + 2000 };
@@ -84,6 +87,8 @@ static void bring_tenants(const struct daemon_bench *bench)
         int fd = connect_to(bench->wharfd.socket);
         if (i >= N_SEEN - N_BUSY)
             decode_one(bench);
+        else if (i % MOST_AT_ONCE == 0)
+            wharf_close(bench_open(bench->wharfd.socket, 0, 1));
         if (i < N_SEEN - N_ALIVE)
             close(fd);
     }
