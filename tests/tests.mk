@@ -150,6 +150,9 @@ one_thread := bgzf_test container_damage_test container_place_test container_see
     rans_registered_test rans_test result_test rle1_forms_test source_kind_test wharfd_flood_test \
     wharfd_rate_probe_test work_queue_test zstd_stream_test
 tsan_names := $(filter-out $(one_thread),$(call without_simt,$(patsubst tests/unit/%.c,%,$(filter %.c,$(unit_src)))))
+.PHONY: print-tsan-names
+print-tsan-names:
+	@echo $(tsan_names)
 test-programs: $(CLI) $(if $(filter tsan,$(VARIANT)),$(tsan_names:%=$(BUILD)/tests/%),$(unit_bin) $(fuzz_bin) $(VECTORS_BIN) $(GPU_DAEMON))
 
 unit_names = $(notdir $(unit_bin))
