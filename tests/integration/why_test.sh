@@ -160,9 +160,6 @@ test_a_daemon_with_device_code() {
     why packed --socket s --engine cpu
     holds '"gpu_chunk" in limits and set(r["daemon_gb_s"]["chunks"]) == {"cpu"}'
     "$WHARF" why --seconds 0 --socket s --engine cpu packed | has_line '^gpu  *simt in its place; chunk = 16.0 KiB'
-    "$WHARF" pack -f -b 8K -c blosc -o packed some
-    why packed --socket s
-    holds 'r["placements"]["codec"] > 0 and "codec" in limits and r["gpu_gb_s"] is None'
 }
 
 run_tests
