@@ -12,6 +12,7 @@
 #include "tests/bench/bench_row.h"
 #include "tests/gpu/gpu_memory_parts.h"
 #include "tests/lib/test_data.h"
+#include "tests/lib/test_help.h"
 #include "tests/lib/test_pack.h"
 #include "tests/lib/test_tap.h"
 
@@ -291,6 +292,7 @@ static int measure_all(double seconds, const char *codec_name)
 
 int main(int argc, char **argv)
 {
+    test_help(argc, argv, help);
     if (argc > 2 && strcmp(argv[1], "--engine") == 0 && strcmp(argv[2], "simt") == 0) {
         engine = WHARF_ENGINE_SIMT;
         n_chunks = BATCH;
@@ -303,6 +305,5 @@ int main(int argc, char **argv)
         return check();
     if (argc == 4 && strcmp(argv[1], "speed") == 0)
         return measure_all(atof(argv[2]), argv[3]);
-    fputs(help, stderr);
-    return 2;
+    return test_usage(help);
 }

@@ -92,7 +92,9 @@ def test_a_peer_that_dies_hangs_and_is_wrong(folder):
 
 def test_codecs_that_a_library_does_not_have_give_no_row(folder):
     install(folder)
-    assert set(run(folder, '--codec', 'blosc')) == {('blosc', 'libwharf')}
+    (folder / 'peer').write_text('#!/bin/sh\nexit 4\n', encoding='ascii')
+    assert set(run(folder, '--codec', 'blosc', '--library', 'here', '--library', 'nvcomp', '--nvcomp',
+                   folder / 'peer')) == {('blosc', 'libwharf')}
 
 
 def main():
