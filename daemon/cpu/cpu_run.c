@@ -84,6 +84,7 @@ static uint32_t copy_in(struct wharf_cpu_buffer *buffer, const struct wharf_piec
 struct encoding {
     struct wharf_encode_choice choice;
     struct wharf_encoder *encoder;
+    bool is_idle_work; /* which gives way to all else */
 };
 
 /* A chunk on its way through a private buffer. */
@@ -119,7 +120,7 @@ static void encode(const struct passage *passage, struct wharf_outcome *ret_outc
 {
     const struct wharf_decode_job *job = &passage->chunk->job;
     const struct wharf_encode_chunk chunk = {job->in, job->in_nbytes, job->out, passage->out_avail};
-    bool is_lowered = passage->job->lane == WHARF_LANE_IDLE && wharf_slices_lower() == 0;
+    bool is_lowered = passage->encoding->is_idle_work && wharf_slices_lower() == 0;
 
     wharf_encode_chunk(&passage->encoding->choice, passage->encoding->encoder, &chunk, ret_outcome);
     if (is_lowered)
@@ -266,13 +267,14 @@ static void run_chunk(struct wharf_core *core, struct wharf_cpu_buffer *buffer,
 
 /* ---- compressing --------------------------------------------------------------------------- */
 
-static struct encoding encoding_of(const struct wharf_job *job)
+static struct encoding encoding_of(const struct wharf_piece *piece)
 {
-    const struct wharf_submission *submission = &job->submission;
+    const struct wharf_submission *submission = &piece->job->submission;
 
     return (struct encoding){
         .choice = {submission->codec, submission->parameter, submission->encoder,
                    submission->level},
+        .is_idle_work = piece->idle != NULL,
     };
 }
 
@@ -333,7 +335,7 @@ void wharf_cpu_run(struct wharf_core *core, struct wharf_cpu_buffer *buffer,
                    struct wharf_piece *piece, const struct wharf_cpu_others *others)
 {
     const struct wharf_job *job = piece->job;
-    struct run run = {core, buffer, others, encoding_of(job)};
+    struct run run = {core, buffer, others, encoding_of(piece)};
 
     piece->begun_ns = wharf_now_ns();
     for (uint32_t i = 0; i < piece->n_chunks; i++) {
