@@ -205,7 +205,8 @@ static bool feed_one(struct wharf_gpu_backend *backend, uint64_t now_ns)
     bool is_file;
     uint64_t nbytes;
     uint32_t n_run = wharf_gpu_files_run(job, is_suspect ? 1 : MOST_CHUNKS, &is_file, &nbytes);
-    if (is_file)
+    /* Without a staging area, as where the tenant's quota had no room for one, it is refused. */
+    if (is_file && wharf_gpu_memory_of_job(job, backend->gpu) == WHARF_GPU_MEMORY_READY)
         return wharf_gpu_files_feed(backend, job, n_run, nbytes, now_ns);
     uint32_t n_parts = wharf_parts_now(core, job, backend->view);
     uint32_t n_least = wharf_parts_least(core, job);

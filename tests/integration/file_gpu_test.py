@@ -401,6 +401,27 @@ def test_late_files_end_their_jobs():
     with_fuse(lambda mount: with_daemon('file_timeout = 200ms\n', lambda: test(mount)))
 
 
+def without_an_area():
+    """The CPU does what it may do.  A job that is the GPU's alone is refused, whole and in batches."""
+    packed = deflated(TEXT[:5000])
+    file = new_file(packed)
+    source = {'src_region': FILE, 'src_nbytes': len(packed), 'dst_nbytes': 5000}
+    for engine, result in (('simt', 'no_memory'), ('auto', 'ok')):
+        session = client(engine=engine, arena_nbytes=ROOM)
+        register(session, file, read_only=True)
+        for _ in range(3):
+            expect(session.run(**job(**source)), result)
+        whole, results = run_batch(session, 100 * [{**source, 'dst_offset': 1 << 16}], results=8192)
+        expect(whole, result)
+        for chunk in results:
+            expect(chunk, result)
+        session.close()
+
+
+def test_tenant_without_memory_for_an_area_is_told():
+    with_daemon('[quota]\nmax_memory = 64M\n', without_an_area)
+
+
 def with_daemon(sections, test):
     usual, files.DAEMON = files.DAEMON, files.Daemon(files.DAEMON.program, sections=sections + SECTIONS)
     try:
