@@ -219,6 +219,13 @@ static void see_to_read(struct wharf_gpu_backend *backend, struct wharf_gpu_piec
     end(backend, gpu_piece, &outcome);
 }
 
+/* Whether the worker does not have all of the job's memory. */
+static bool is_without_memory(const struct wharf_gpu_backend *backend, const struct wharf_job *job)
+{
+    return backend->state == WHARF_GPU_UP &&
+           wharf_gpu_memory_of_job(job, backend->gpu) != WHARF_GPU_MEMORY_READY;
+}
+
 /* Ends a piece, or leaves it to the CPU, if this GPU is not to have it any more.  Whether it did.
  */
 static bool is_over(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece,
@@ -240,6 +247,14 @@ static bool is_over(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *g
     return true;
 }
 
+/* A piece whose memory has to leave the GPU lets go of it, since that waits for its pieces.  It is
+ * read again when the memory is back. */
+static void let_go(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+{
+    take_out(backend, gpu_piece);
+    wharf_gpu_retry_cut_up(backend, gpu_piece, wharf_gpu_stage_await);
+}
+
 /* Whether a piece whose source is there can be handed over; if not, whether all others wait. */
 static bool can_go(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *gpu_piece,
                    bool *ret_others_wait)
@@ -247,8 +262,7 @@ static bool can_go(struct wharf_gpu_backend *backend, const struct wharf_gpu_pie
     const struct wharf_job *job = gpu_piece->piece.job;
     uint32_t n = gpu_piece->piece.n_chunks;
 
-    if (backend->state != WHARF_GPU_UP ||
-        wharf_gpu_memory_of_job(job, backend->gpu) != WHARF_GPU_MEMORY_READY)
+    if (backend->state != WHARF_GPU_UP)
         return false;
     wharf_gpu_tell_place(backend);
     *ret_others_wait = backend->is_alone ||
@@ -288,7 +302,9 @@ static bool see_to_ready(struct wharf_gpu_backend *backend, uint64_t now_ns)
         is_last = &gpu_piece->link == last;
         if (is_over(backend, gpu_piece, now_ns))
             continue;
-        if (can_go(backend, gpu_piece, &others_wait))
+        if (is_without_memory(backend, gpu_piece->piece.job))
+            let_go(backend, gpu_piece);
+        else if (can_go(backend, gpu_piece, &others_wait))
             hand_over(backend, gpu_piece, now_ns);
         else if (!others_wait)
             wharf_list_rotate(ready);

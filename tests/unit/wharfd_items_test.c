@@ -6,18 +6,23 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/core/core.h"
 #include "daemon/core/engine_status.h"
 #include "daemon/core/estimate.h"
+#include "daemon/core/file_io.h"
+#include "daemon/core/file_staging.h"
 #include "daemon/core/job.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/residency.h"
 #include "daemon/core/retry_queue.h"
 #include "daemon/core/session.h"
 #include "daemon/dispatch/core_lock.h"
+#include "daemon/gpu/gpu_files.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/gpu/worker_message.h"
 #include "daemon/placement/gpu_memory.h"
@@ -634,4 +639,62 @@ Test(wharfd_items, chunks_kept_from_a_worker_find_places_however_many_they_are, 
     backends[0]->flight.n_without_places = WHARF_GPU_N_ENTRIES;
     cr_assert(wharf_gpu_items_find_place(backends[0]));
     backends[0]->flight.n_without_places = 0;
+}
+
+/* ---- sources in files ---------------------------------------------------------------------- */
+
+static struct wharf_gpu_memory area;
+static struct wharf_file_slot heads[WHARF_FILE_MOST_UNITS];
+
+/* The read that was asked for last has ended. */
+static void answer(const struct wharf_file_staging *staging, int process)
+{
+    struct wharf_file_request request;
+
+    wharf_gpu_files_publish(backends[0]);
+    cr_assert_eq(recv(process, &request, sizeof(request), MSG_DONTWAIT), sizeof(request));
+    cr_assert(request.op == WHARF_FILE_STAGE && request.nbytes == 1024);
+    staging->heads[request.slot].nbytes = 1024;
+    staging->heads[request.slot].is_done = 1;
+    wharf_gpu_files_reap(backends[0], now_ns);
+}
+
+/* A source that was read waited for its memory, which had to leave the GPU and waited for it: for
+ * ever, and whoever was to have that room with them. */
+Test(wharfd_items, memory_that_leaves_does_not_wait_for_what_waits_for_it, .init = set_up,
+     .fini = tear_down)
+{
+    struct wharf_file_staging *staging = wharf_file_staging_new(NULL);
+    struct wharf_file_io io = {.staging = staging, .timeout_ns = UINT64_MAX / 2};
+    struct wharf_region file = {.is_there = true, .is_file = true};
+    int sockets[2];
+
+    cr_assert(staging && socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) == 0);
+    io.socket = sockets[0];
+    staging->heads = heads;
+    staging->account = &area;
+    wharf_list_init(&area.pin_link);
+    area.on[0].state = WHARF_GPU_MEMORY_READY;
+    session.file_io = &io;
+    region.is_device = true;
+    core.fleet.gpus_up = 1;
+    test_bare_job_init(&jobs[0], &session, WHARF_CODEC_STORED, 1024, 1024, &file, &region);
+    wharf_place_push(&core, &jobs[0], false);
+    exchange(0);
+    cr_assert_eq(area.on[0].n_pieces, 1);
+    answer(staging, sockets[1]);
+    area.on[0].state = WHARF_GPU_MEMORY_LEAVING;
+    exchange(0);
+    cr_expect_eq(area.on[0].n_pieces, 0, "it waits");
+    cr_expect_eq(staging->n_free, WHARF_FILE_MOST_UNITS);
+    cr_expect_eq(backends[0]->flight.n_without_places, 1);
+    area.on[0].state = WHARF_GPU_MEMORY_READY;
+    exchange(0);
+    answer(staging, sockets[1]);
+    exchange(0);
+    cr_expect_eq(backends[0]->flight.n_items, 1, "it is read again, and handed over");
+    cr_expect_eq(area.on[0].n_pieces, 1);
+    close(sockets[0]);
+    close(sockets[1]);
+    wharf_file_staging_free(staging);
 }
