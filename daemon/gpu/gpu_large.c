@@ -442,6 +442,16 @@ static bool take_one(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *r
     return true;
 }
 
+/* What placement judges by. */
+static void tell_place(struct wharf_gpu_backend *backend)
+{
+    const struct wharf_gpu_large *large = &backend->large;
+
+    backend->view->n_large = large->n_places;
+    backend->view->n_large_free = large->n_places - large->n_taken;
+    backend->view->has_streams = large->least_stream > 0;
+}
+
 bool wharf_gpu_large_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
     struct wharf_gpu_large *large = &backend->large;
@@ -457,11 +467,12 @@ bool wharf_gpu_large_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
     }
     /* What waits for its memory is not in the way of others. */
     is_more &= !backend->stop;
+    /* A chunk that is not to be taken any more, since the worker is another one or got no scratch,
+     * is placed anew. */
+    tell_place(backend);
     for (unsigned n = 0; n < MOST_LOOKS && is_more; n++)
         is_more = take_one(backend, now_ns, &others_wait);
-    backend->view->n_large = large->n_places;
-    backend->view->n_large_free = large->n_places - large->n_taken;
-    backend->view->has_streams = large->least_stream > 0;
+    tell_place(backend);
     if (large->n_places > 0 && backend->view->n_large_free == 0)
         wharf_place_leave_large(backend->core);
     return !others_wait;
