@@ -313,7 +313,8 @@ static int cuda_decode(wharf_streams *streams, const wharf_stream_task *task, ui
     if (rc == 0)
         rc = finish(streams, task, job, in_pieces);
     *ret_outcome = streams->h->outcome;
-    return rc;
+    /* The stream was touched, and may be written to yet. */
+    return rc == -ENOMEM ? -EIO : rc;
 }
 
 const struct wharf_stream_ops wharf_cuda_streams = {cuda_open, cuda_close, cuda_decode};
