@@ -61,11 +61,11 @@ WHARF_DEVICE uint32_t end_chunk(around &a, const verdict &v)
 /* collective.  All streams are there: what is left of a good chunk. */
 WHARF_DEVICE verdict undo_all(around &a)
 {
-    stage st = {a.stage, sizeof(a.stage)};
+    stage st = {a.stage, sizeof(a.stage), a.job.stop};
     for (uint32_t g = 0; g < a.p.n_groups; g++) {
+        undo_group(warp_team(), st, a.p, a.job.out, g);
         if (is_stopped(a.job.stop))
             return stopped();
-        undo_group(warp_team(), st, a.p, a.job.out, g);
     }
     return good(a.p.in_nbytes, a.p.out_nbytes);
 }

@@ -89,6 +89,9 @@ WHARF_DEVICE void add_deltas(const Team &team, uint32_t element_nbytes, const ui
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
+/* Blocks with deltas between two looks whether to stop. */
+constexpr uint32_t BLOCKS_BETWEEN_LOOKS = 64;
+
 /* Undoes all filters of n blocks of nbytes each, the first of them number `block`.  If they are
  * more than one, they have no deltas. */
 template <typename Team>
@@ -99,6 +102,8 @@ WHARF_DEVICE void undo_filters(const Team &team, const stage &st, const plan &p,
     WHARF_NO_UNROLL
     for (unsigned i = WHARF_BLOSC_N_FILTERS; i-- > 0;) {
         step s = step_of(p, i, nbytes);
+        if (nbytes > st.nbytes && team.is_stopped(st.stop))
+            return;
         if (s.operation == ADD_DELTAS)
             add_deltas(team, p.element_nbytes, out, at, nbytes);
         else if (s.operation != NOTHING)
@@ -120,6 +125,8 @@ WHARF_DEVICE void undo_group(const Team &team, const stage &st, const plan &p, u
         n = p.n_blocks - block - (nbytes_of_block(p, p.n_blocks - 1) < nbytes);
         n = n < end - block ? n : end - block;
         n = p.has_deltas ? 1 : n;
+        if ((block - first + 1) % BLOCKS_BETWEEN_LOOKS == 0 && team.is_stopped(st.stop))
+            return;
         undo_filters(team, st, p, out, block, n, nbytes);
     }
 }

@@ -13,7 +13,7 @@
 #ifndef WHARF_KERNELS_BLOSC_BLOSC_ORDER_CUH
 #define WHARF_KERNELS_BLOSC_BLOSC_ORDER_CUH
 
-#include "kernels/warp.cuh"
+#include "kernels/decoder.cuh"
 
 namespace wharf
 {
@@ -26,6 +26,10 @@ struct warp_team {
     WHARF_DEVICE_MEMBER uint32_t index() const { return lane_id(); }
     WHARF_DEVICE_MEMBER bool is_first_warp() const { return true; }
     WHARF_DEVICE_MEMBER void sync() const { syncwarp(); }
+    WHARF_DEVICE_MEMBER bool is_stopped(const stop_word &stop) const
+    {
+        return wharf::is_stopped(stop);
+    }
 };
 
 template <unsigned WARPS>
@@ -36,6 +40,7 @@ struct block_team {
     WHARF_DEVICE_MEMBER uint32_t index() const { return first() + lane_id(); }
     WHARF_DEVICE_MEMBER bool is_first_warp() const { return warp == 0; }
     WHARF_DEVICE_MEMBER void sync() const { syncblock(); }
+    WHARF_DEVICE_MEMBER bool is_stopped(const stop_word &) const { return false; } /* of batches */
 };
 
 /* Planes of n blocks that lie behind one another, in the stage as in the output. */

@@ -26,6 +26,7 @@ namespace blosc
 struct stage {
     uint8_t *memory;
     uint32_t nbytes;
+    stop_word stop = {}; /* with its value, blocks may stay as they are */
 };
 
 /* The stage may be off by as much as the output is from 16 bytes. */
@@ -190,6 +191,10 @@ WHARF_DEVICE const uint8_t *copy_to_stage(const Team &team, const stage &st, con
     return to;
 }
 
+/* Pieces of a block between two looks whether to stop.  The first levels of the largest block take
+ * most of a second each, later ones more, since they move bytes. */
+constexpr uint32_t PIECES_BETWEEN_LOOKS = 4;
+
 /* Puts the planes of blocks in order, where these are.  Blocks are one, or fit in the stage. */
 template <typename Team>
 WHARF_DEVICE void order_in_place(const Team &team, const stage &st, planes p, uint32_t n_planes,
@@ -209,9 +214,14 @@ WHARF_DEVICE void order_in_place(const Team &team, const stage &st, planes p, ui
         }
         return out + at;
     };
+    auto is_over = [&](uint32_t piece) {
+        return n_pieces > 1 && piece % PIECES_BETWEEN_LOOKS == 0 && team.is_stopped(st.stop);
+    };
     while (p.n_blocks == 1 && n_planes * p.plane_nbytes > room) {
         cutting c = cut_planes(n_planes, p.plane_nbytes, room);
         for (uint32_t i = 0; i < n_pieces; i++) {
+            if (is_over(i))
+                return;
             p.out = piece_at(i, p.plane_nbytes);
             take_ends(team, st, p, n_planes, c, is_bits);
             turn_round(team, st, p.out, n_planes, c);
@@ -221,6 +231,8 @@ WHARF_DEVICE void order_in_place(const Team &team, const stage &st, planes p, ui
     }
     uint32_t n = p.n_blocks == 1 ? n_planes * p.plane_nbytes : p.n_blocks * p.block_nbytes;
     for (uint32_t i = 0; i < n_pieces; i++) {
+        if (is_over(i))
+            return;
         p.out = piece_at(i, p.plane_nbytes);
         p.stage = copy_to_stage(team, st, p.out, n);
         order_planes(team, p, is_bits);

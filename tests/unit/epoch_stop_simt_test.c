@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "encoders/blosc/blosc_format.h"
 #include "tests/lib/test_pack.h"
 #include "tests/unit/epoch_items.h"
 
@@ -91,10 +92,18 @@ static bool is_written(const uint8_t *at, size_t nbytes)
     return false;
 }
 
+static void await_written(const uint8_t *at, enum wharf_codec codec)
+{
+    struct timespec pause = {.tv_nsec = 50000};
+
+    for (unsigned i = 0; i < 1000000 && !is_written(at, TAIL_NBYTES); i++)
+        nanosleep(&pause, NULL);
+    cr_assert(is_written(at, TAIL_NBYTES), "codec %d does not begin", codec);
+}
+
 /* Submits one and waits until it has begun. */
 static uint32_t begin_long(struct test_epoch *t, enum wharf_codec codec, uint8_t **ret_stream)
 {
-    struct timespec pause = {.tv_nsec = 50000};
     struct test_random random = {8};
     size_t stream_nbytes;
     uint8_t *data = malloc(LONG_NBYTES);
@@ -109,9 +118,7 @@ static uint32_t begin_long(struct test_epoch *t, enum wharf_codec codec, uint8_t
     item.output = WHARF_WORK_TO_DEVICE;
     uint32_t index = test_epoch_submit(t, &item);
     test_epoch_publish(t);
-    for (unsigned i = 0; i < 1000000 && !is_written(long_out, TAIL_NBYTES); i++)
-        nanosleep(&pause, NULL);
-    cr_assert(is_written(long_out, TAIL_NBYTES), "codec %d does not begin", codec);
+    await_written(long_out, codec);
     return index;
 }
 
@@ -150,6 +157,72 @@ Test(epoch_stop, stops_a_decode_that_is_cancelled)
     }
     test_epoch_close(&t);
 }
+
+/* ---- filters of Blosc ---------------------------------------------------------------------- */
+
+enum { BLOCK_NBYTES = 1 << 20, BLOSC_NBYTES = WHARF_BLOSC_EXTENDED_NBYTES + 8 + BLOCK_NBYTES };
+
+static void put_32(uint8_t *to, uint32_t v)
+{
+    for (unsigned i = 0; i < 4; i++)
+        to[i] = (uint8_t)(v >> 8 * i);
+}
+
+/* A chunk of one block, which is there as it was before compression, with as many planes as there
+ * can be, in order six times. */
+static uint8_t *many_planes(void)
+{
+    struct test_random random = {9};
+    uint8_t *chunk = calloc(1, BLOSC_NBYTES);
+
+    chunk[0] = WHARF_BLOSC_VERSION_MAX;
+    chunk[2] = WHARF_BLOSC_SHUFFLED | WHARF_BLOSC_BITS_SHUFFLED | WHARF_BLOSC_NOT_SPLIT;
+    chunk[3] = 255;
+    put_32(chunk + 4, BLOCK_NBYTES);
+    put_32(chunk + 8, BLOCK_NBYTES);
+    put_32(chunk + 12, BLOSC_NBYTES);
+    memset(chunk + WHARF_BLOSC_HEADER_NBYTES, WHARF_BLOSC_FILTER_BITSHUFFLE, WHARF_BLOSC_N_FILTERS);
+    put_32(chunk + WHARF_BLOSC_EXTENDED_NBYTES, WHARF_BLOSC_EXTENDED_NBYTES + 4);
+    put_32(chunk + WHARF_BLOSC_EXTENDED_NBYTES + 4, BLOCK_NBYTES);
+    fill(&random, chunk + WHARF_BLOSC_EXTENDED_NBYTES + 8, BLOCK_NBYTES - TAIL_NBYTES);
+    memset(chunk + BLOSC_NBYTES - TAIL_NBYTES, UNWRITTEN, TAIL_NBYTES);
+    return chunk;
+}
+
+/* They took minutes for the largest chunk, and nothing could stop them. */
+Test(epoch_stop, stops_filters_of_blosc)
+{
+    struct wharf_epoch_config config = base_config;
+    uint8_t *chunk = many_planes(), *whole = malloc(BLOCK_NBYTES);
+    struct wharf_work_item item = stored_item(chunk, BLOSC_NBYTES, long_out);
+    bool is_whole = true;
+    struct test_epoch t;
+    config.chunk_nbytes = 2 * BLOCK_NBYTES;
+    test_epoch_open(&t, &wharf_simt_epoch, &config);
+    item.codec = WHARF_CODEC_BLOSC;
+    item.dst_nbytes = BLOCK_NBYTES;
+    item.output = WHARF_WORK_TO_DEVICE;
+    struct wharf_work_completion completion = test_epoch_run(&t, &item);
+    expect(&completion, WHARF_OK, 0, BLOSC_NBYTES, BLOCK_NBYTES);
+    memcpy(whole, long_out, BLOCK_NBYTES);
+    for (unsigned n = 0; n < MOST_TRIES && is_whole; n++) {
+        memset(long_out, UNWRITTEN, BLOCK_NBYTES);
+        uint32_t index = test_epoch_submit(&t, &item);
+        test_epoch_publish(&t);
+        /* The stream leaves them as they are. */
+        await_written(long_out + BLOCK_NBYTES - TAIL_NBYTES, WHARF_CODEC_BLOSC);
+        cr_expect(test_epoch_cancel(&t, index));
+        completion = test_epoch_await(&t);
+        is_whole = memcmp(whole, long_out, BLOCK_NBYTES) == 0;
+    }
+    expect(&completion, WHARF_CANCELLED, 0, 0, 0);
+    cr_expect_not(is_whole);
+    test_epoch_close(&t);
+    free(chunk);
+    free(whole);
+}
+
+/* ---- what runs beside it ------------------------------------------------------------------- */
 
 /* Items one after the other, more than there are places; false if the long one, which has this
  * index, ended before they did. */
