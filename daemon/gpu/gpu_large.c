@@ -106,11 +106,13 @@ static bool is_sane(const struct wharf_gpu_large_place *place,
             (lacks_memory(place, completion) && completion->out_nbytes == 0));
 }
 
-/* Decides about a chunk that took too long.  A suspect's chunk goes to the CPU if that can have it,
- * since it ran alone and kept all others waiting; any other ends with the name of the limit. */
-static void end_for_time(struct wharf_gpu_piece *piece)
+/* Decides about a chunk that took too long.  The CPU has it, if it is here by choice, or a
+ * suspect's, since that ran alone and kept all others waiting.  Any other ends with the name of the
+ * limit. */
+static void end_for_time(const struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
 {
-    piece->is_recalled = piece->is_alone && !piece->has_device;
+    piece->is_recalled =
+        !piece->has_device && (piece->is_alone || !wharf_gpu_is_forced(backend, piece));
     piece->outcome = (struct wharf_outcome){
         .result = WHARF_QUOTA,
         .reason = WHARF_REASON_GPU_LARGE_TIME,
@@ -136,7 +138,7 @@ static void take_completion(struct wharf_gpu_backend *backend, struct wharf_gpu_
         .out_nbytes = completion->out_nbytes,
     };
     if (completion->result == WHARF_CANCELLED && place->is_over && !is_stopped)
-        end_for_time(piece);
+        end_for_time(backend, piece);
     if (lacks_memory(place, completion)) {
         backend->large.least_stream = 0;
         piece->is_recalled = !piece->has_device && !wharf_gpu_is_forced(backend, piece);
