@@ -220,7 +220,9 @@ int wharf_cuda_start_inflate_measure(const struct wharf_inflate_job *job,
     if (job->first_part > 0)
         WHARF_CUDA_TRY(
             cudaMemsetAsync(&control->n_measured, 0, sizeof(control->n_measured), stream));
-    return launch(MEASURE, decoding_blocks(*job), *job, stream);
+    wharf_inflate_job measured = *job;
+    measured.slice_nbytes = wharf_inflate_measured_slice(job);
+    return launch(MEASURE, decoding_blocks(measured), measured, stream);
 }
 
 int wharf_cuda_start_inflate_chain(const struct wharf_inflate_job *job, struct CUstream_st *stream)

@@ -145,6 +145,10 @@ size_t wharf_inflate_plan(struct wharf_inflate_job *job, const struct wharf_infl
 uint32_t wharf_inflate_parts_within(const struct wharf_inflate_job *job, uint64_t in_nbytes);
 uint32_t wharf_inflate_parts_behind(const struct wharf_inflate_job *job, uint32_t n_found);
 
+/* The most of a source that measuring a part looks at from any header on: a name in that can be as
+ * long as the stream, and each part would read all of it. */
+uint32_t wharf_inflate_measured_slice(const struct wharf_inflate_job *job);
+
 /* Shares out the scratch of a job with a plan. */
 void wharf_inflate_lend(struct wharf_inflate_job *job, void *scratch);
 

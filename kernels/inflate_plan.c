@@ -90,6 +90,12 @@ uint32_t wharf_inflate_parts_behind(const struct wharf_inflate_job *job, uint32_
     return n_found < reach ? 0 : n_found - (uint32_t)reach;
 }
 
+uint32_t wharf_inflate_measured_slice(const struct wharf_inflate_job *job)
+{
+    /* A block that begins within what is measured may end behind it. */
+    return (uint32_t)min_64(job->slice_nbytes, job->most_nbytes + 2 * WHARF_INFLATE_LOOK_NBYTES);
+}
+
 void wharf_inflate_lend(struct wharf_inflate_job *job, void *scratch)
 {
     struct places places;

@@ -56,6 +56,7 @@ void find_and_measure(wharf_inflate_job job)
             job, N_BLOCKS, FIND_WARPS,
             [&](find_shared &s, unsigned warp, uint32_t) { find_parts(s, warp, job); });
         wharf_inflate_job measured = job;
+        measured.slice_nbytes = wharf_inflate_measured_slice(&job);
         measured.first_part = n_measured;
         measured.end_part = n_measured = wharf_inflate_parts_behind(&job, job.n_found);
         job.control->n_measured = 0;
