@@ -365,6 +365,35 @@ Test(wharfd_items, end_of_a_large_chunk_clears_no_suspect, .init = set_up, .fini
     cr_expect_eq(tenant.gpu_trust.n_alone, 3);
 }
 
+/* Who has not asked for a GPU is told nothing of how long it took. */
+Test(wharfd_items, large_chunk_that_is_there_by_choice_is_the_cpus_after_its_time, .init = set_up,
+     .fini = tear_down)
+{
+    const struct wharf_gpu_large_place *place = &backends[0]->large.places[0];
+    struct wharf_job *job = make_job(0);
+    struct wharf_work_poster kernel;
+
+    begin_large(job);
+    session.engine = WHARF_ENGINE_AUTO;
+    now_ns += core.config.gpu_large_longest_ns;
+    exchange(0);
+    cr_assert(place->is_over);
+    wharf_work_poster_init(
+        &kernel, wharf_worker_large_queue(backends[0]->queue.address, WHARF_GPU_N_ENTRIES),
+        WHARF_WORKER_LARGE_ENTRIES);
+    kernel.queue.kernel->head = kernel.queue.core->tail;
+    wharf_work_post(&kernel, &(struct wharf_work_completion){.item = place->index,
+                                                             .attempt = place->attempt,
+                                                             .result = WHARF_CANCELLED});
+    cr_assert(wharf_gpu_large_reap(backends[0], now_ns));
+    reap(0);
+    /* It has no ring that could be looked at. */
+    session.state = WHARF_SESSION_DRAINING;
+    exchange(0);
+    cr_expect(cpu_has(job));
+    cr_expect_eq(backends[0]->flight.n_without_places, 0);
+}
+
 /* A suspect's large chunk waits for one that is there, as it would for a free place: only for what
  * is soon done do others wait too. */
 Test(wharfd_items, no_other_waits_while_a_suspect_waits_for_a_large_chunk, .init = set_up,
