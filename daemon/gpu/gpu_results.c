@@ -356,9 +356,10 @@ static void hand_back(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
 static void give_up(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
     struct wharf_gpu_trust *trust = &gpu_piece->piece.job->session->tenant->gpu_trust;
-    bool was_alone = backend->is_alone;
+    /* What is aside was there before a suspect's item that runs alone, unless it is that item. */
+    bool was_alone = backend->is_alone && (!gpu_piece->is_aside || gpu_piece->is_alone);
 
-    backend->is_alone = false;
+    backend->is_alone &= !was_alone;
     /* Pieces of a dead worker go to the CPU, since there may never be another worker. */
     if (backend->state == WHARF_GPU_UP && wharf_gpu_is_forced(backend, gpu_piece) &&
         !gpu_piece->stage.is_there && !gpu_piece->is_aside && !was_alone) {

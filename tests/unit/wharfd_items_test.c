@@ -389,9 +389,14 @@ Test(wharfd_items, large_chunk_that_is_there_by_choice_is_the_cpus_after_its_tim
     reap(0);
     /* It has no ring that could be looked at. */
     session.state = WHARF_SESSION_DRAINING;
+    /* It is not the suspect's item that runs alone meanwhile. */
+    backends[0]->is_alone = true;
+    tenant.gpu_trust.n_alone = 3;
     exchange(0);
     cr_expect(cpu_has(job));
     cr_expect_eq(backends[0]->flight.n_without_places, 0);
+    cr_expect(backends[0]->is_alone);
+    cr_expect_eq(tenant.gpu_trust.n_alone, 3);
 }
 
 /* A suspect's large chunk waits for one that is there, as it would for a free place: only for what
