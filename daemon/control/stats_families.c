@@ -71,6 +71,34 @@ static bool shows_limit(const struct wharf_stats_row *row, enum wharf_limit limi
     return row->has_histograms || wharf_limit_used(limit, &row->used) >= allowed - allowed / 2;
 }
 
+/* Few tenants have any: of the others there is no sample, so that more tenants fit into a page. */
+static void add_memo(struct wharf_stats_page *page, const struct wharf_stats_group *group,
+                     uint64_t count)
+{
+    if (count > 0)
+        label_group(page, wharf_stats_page_add(page, "", (double)count), group);
+}
+
+static void add_memo_lookups(struct wharf_stats_page *page, const struct wharf_stats_group *group)
+{
+    add_memo(page, group, group->row->stats.memo.n_looked);
+}
+
+static void add_memo_hits(struct wharf_stats_page *page, const struct wharf_stats_group *group)
+{
+    add_memo(page, group, group->row->stats.memo.n_hits);
+}
+
+static void add_memo_kept(struct wharf_stats_page *page, const struct wharf_stats_group *group)
+{
+    add_memo(page, group, group->row->stats.memo.n_kept);
+}
+
+static void add_memo_evicted(struct wharf_stats_page *page, const struct wharf_stats_group *group)
+{
+    add_memo(page, group, group->row->stats.memo.n_evicted);
+}
+
 static void add_limits(struct wharf_stats_page *page, const struct wharf_stats_group *group)
 {
     for (enum wharf_limit i = 0; i < WHARF_N_SHARED_LIMITS; i++)
@@ -370,14 +398,13 @@ static void add_info(struct wharf_stats_page *page, const struct wharf_stats_gro
           row->stats.compressed_in_nbytes)                                                         \
     VALUE(compressed_out_bytes_total, COUNTER, TENANT, "Bytes that these became.",                 \
           row->stats.compressed_out_nbytes)                                                        \
-    VALUE(memo_lookups_total, COUNTER, TENANT,                                                     \
-          "Chunks that were searched for among those that GPUs keep.", row->stats.memo.n_looked)   \
-    VALUE(memo_hits_total, COUNTER, TENANT, "Those of them that were there, and were copied.",     \
-          row->stats.memo.n_hits)                                                                  \
-    VALUE(memo_kept_total, COUNTER, TENANT, "Chunks that were decoded and kept.",                  \
-          row->stats.memo.n_kept)                                                                  \
-    VALUE(memo_evicted_total, COUNTER, TENANT, "Kept chunks that left for others.",                \
-          row->stats.memo.n_evicted)                                                               \
+    GROUP(memo_lookups_total, COUNTER, TENANT,                                                     \
+          "Chunks that were searched for among those that GPUs keep.", add_memo_lookups)           \
+    GROUP(memo_hits_total, COUNTER, TENANT, "Those of them that were there, and were copied.",     \
+          add_memo_hits)                                                                           \
+    GROUP(memo_kept_total, COUNTER, TENANT, "Chunks that were decoded and kept.", add_memo_kept)   \
+    GROUP(memo_evicted_total, COUNTER, TENANT, "Kept chunks that left for others.",                \
+          add_memo_evicted)                                                                        \
     VALUE(files, GAUGE, TENANT, "Files that are registered.", row->n_files)                        \
     VALUE(file_processes, GAUGE, TENANT, "Processes of the daemon that read and write files.",     \
           row->n_file_processes)                                                                   \

@@ -30,9 +30,12 @@ static void start(const char *more)
     test_wharfd_start_gpu(&wharfd, "simt", more);
 }
 
+/* A tenant without any has no sample. */
 static double metric(const char *name)
 {
-    return test_wharfd_metric(&wharfd, name, NULL);
+    double value = test_wharfd_metric(&wharfd, name, NULL);
+
+    return value > 0 ? value : 0;
 }
 
 static struct wharf_completion take(struct wharf *wharf)
@@ -253,7 +256,9 @@ Test(wharfd_gpu_memo, memory_is_bounded)
 
 static double metric_of(const char *name, const char *tenant)
 {
-    return test_wharfd_metric(&wharfd, name, tenant);
+    double value = test_wharfd_metric(&wharfd, name, tenant);
+
+    return value > 0 ? value : 0;
 }
 
 static struct wharf *open_at(const char *path)
