@@ -32,6 +32,10 @@
 /* Chunks are mostly smaller.  A buffer for a larger one is not kept. */
 #define KEPT_NBYTES ((size_t)4 << 20)
 
+/* Idle work gives way with chunks up to this.  On a machine that is busy with other programs it
+ * then takes some hundred times as long, and whoever stops the daemon waits for it. */
+#define GIVES_WAY_NBYTES ((size_t)1 << 20)
+
 /* ---- buffers ------------------------------------------------------------------------------- */
 
 void wharf_cpu_buffer_deinit(struct wharf_cpu_buffer *buffer)
@@ -120,7 +124,8 @@ static void encode(const struct passage *passage, struct wharf_outcome *ret_outc
 {
     const struct wharf_decode_job *job = &passage->chunk->job;
     const struct wharf_encode_chunk chunk = {job->in, job->in_nbytes, job->out, passage->out_avail};
-    bool is_lowered = passage->encoding->is_idle_work && wharf_slices_lower() == 0;
+    bool is_lowered = passage->encoding->is_idle_work && job->in_nbytes <= GIVES_WAY_NBYTES &&
+                      wharf_slices_lower() == 0;
 
     wharf_encode_chunk(&passage->encoding->choice, passage->encoding->encoder, &chunk, ret_outcome);
     if (is_lowered)

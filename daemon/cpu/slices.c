@@ -50,14 +50,17 @@ int wharf_slices_shorten(uint64_t slice_ns)
 
 static bool can_return;
 
-static int set_policy(uint32_t policy, uint64_t slice_ns)
+/* Whoever started the daemon may have chosen another policy, which stays. */
+static int change_policy(uint32_t from, uint32_t to, uint64_t slice_ns)
 {
     struct scheduling attr = {.size = sizeof(attr)};
     int r = get(&attr);
 
     if (r < 0)
         return r;
-    attr.policy = policy;
+    if (attr.policy != from)
+        return -EINVAL;
+    attr.policy = to;
     attr.runtime_ns = slice_ns;
     return syscall(SYS_sched_setattr, 0, &attr, 0) < 0 ? -errno : 0;
 }
@@ -65,7 +68,7 @@ static int set_policy(uint32_t policy, uint64_t slice_ns)
 static void *try_to_return(void *unused)
 {
     (void)unused;
-    can_return = set_policy(SCHED_IDLE, 0) == 0 && set_policy(SCHED_OTHER, 0) == 0;
+    can_return = change_policy(SCHED_OTHER, SCHED_IDLE, 0) == 0 && wharf_slices_raise(0) == 0;
     return NULL;
 }
 
@@ -83,10 +86,10 @@ int wharf_slices_lower(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     pthread_once(&once, find_out);
-    return can_return ? set_policy(SCHED_IDLE, 0) : -EPERM;
+    return can_return ? change_policy(SCHED_OTHER, SCHED_IDLE, 0) : -EPERM;
 }
 
 int wharf_slices_raise(uint64_t slice_ns)
 {
-    return set_policy(SCHED_OTHER, slice_ns);
+    return change_policy(SCHED_IDLE, SCHED_OTHER, slice_ns);
 }

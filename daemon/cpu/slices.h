@@ -24,7 +24,7 @@ int wharf_slices_shorten(uint64_t slice_ns);
  * Lets the calling thread, whose policy is SCHED_OTHER, run only where no other thread wants to,
  * until wharf_slices_raise gives it slices of that length again.  Meanwhile it must hold nothing
  * that others wait for.  Refused where the thread could not return: that takes a limit of 20 or
- * more for RLIMIT_NICE, or CAP_SYS_NICE.  Both return 0 or -errno.
+ * more for RLIMIT_NICE, or CAP_SYS_NICE; and where its policy is another.  Both return 0 or -errno.
  */
 int wharf_slices_lower(void);
 int wharf_slices_raise(uint64_t slice_ns);

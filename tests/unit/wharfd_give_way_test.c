@@ -175,3 +175,13 @@ Test(wharfd_give_way, a_thread_without_the_right_to_come_back_stays)
     cr_expect_eq(wharf_slices_lower(), -EPERM);
     cr_expect_eq(sched_getscheduler(0), SCHED_OTHER);
 }
+
+/* Nor does one whose policy somebody chose. */
+Test(wharfd_give_way, a_thread_of_another_policy_keeps_it)
+{
+    static const struct sched_param none = {0};
+
+    cr_assert_eq(sched_setscheduler(0, SCHED_BATCH, &none), 0);
+    cr_expect_lt(wharf_slices_lower(), 0);
+    cr_expect_eq(sched_getscheduler(0), SCHED_BATCH);
+}
