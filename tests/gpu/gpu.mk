@@ -105,6 +105,8 @@ SESSIONS ?= 5000
 FORGED ?= 20000
 FORGED_CHECKED ?= 200
 gpu_test  := $(BUILD)/wharf_gpu_test
+# Of programs that print rows, or nothing.
+one_test  := tests/lib/as_one_test
 sanitizer := $(firstword $(wildcard $(CUDA_HOME)/bin/compute-sanitizer) compute-sanitizer)
 # A tool of it, as in $(call checked_by,memcheck), and the arguments of the test's.
 checked_by = $(sanitizer) --tool $(1) --error-exitcode 9
@@ -133,9 +135,10 @@ gpu_runs  += "$(BUILD)/wharf_gpu_library" "$(BUILD)/wharf_gpu_inflate" "$(gpu_te
     "$(gpu_test) --engine library --graph damaged 100000" \
     "$(call checked_by,memcheck) $(gpu_test) --own-memory --engine library damaged $(DAMAGED_CHECKED)"
 # Kernels that read and write arrays which stay compressed.
-gpu_runs  += "$(BUILD)/wharf_gpu_line 16" "$(BUILD)/wharf_gpu_lines 16" "$(call checked_by,memcheck) $(BUILD)/wharf_gpu_line 1"
-gpu_runs  += "$(BUILD)/tests/example_line" "$(call checked_by,memcheck) $(BUILD)/tests/example_line" \
-    "$(call checked_by,racecheck) $(BUILD)/tests/example_line_arrives"
+gpu_runs  += "$(one_test) $(BUILD)/wharf_gpu_line 16" "$(one_test) $(BUILD)/wharf_gpu_lines 16" \
+    "$(one_test) $(call checked_by,memcheck) $(BUILD)/wharf_gpu_line 1"
+gpu_runs  += "$(one_test) $(BUILD)/tests/example_line" "$(one_test) $(call checked_by,memcheck) $(BUILD)/tests/example_line" \
+    "$(one_test) $(call checked_by,racecheck) $(BUILD)/tests/example_line_arrives"
 gpu_runs  += "$(GPU_DAEMON) vectors tests/vectors" "$(GPU_DAEMON) check 20000" "$(GPU_DAEMON) soak $(SOAK_SECONDS)" \
     "WHARF_TEST_GPU=cuda $(BUILD)/tests/wharfd_hostile_test" \
     "$(GPU_DAEMON) faults" "$(GPU_DAEMON) --setting kernel=batch faults" "$(GPU_DAEMON) sessions $(SESSIONS)"
@@ -145,15 +148,15 @@ gpu_runs  += "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_DAEMON) ve
     "$(GPU_DAEMON) --setting kernel=batch vectors tests/vectors" "$(GPU_DAEMON) --setting kernel=batch check 5000"
 $(BUILD)/restrictions: $(BUILD)/wharfd.service tests/lib/under_unit.py
 	$(Q)tests/lib/under_unit.py compile $< > $@
-gpu_runs  += "$(GPU_LARGE)" "$(GPU_STREAM) check 100000" "$(GPU_MEMORY) check 1000" \
+gpu_runs  += "$(GPU_LARGE)" "$(GPU_STREAM) check 100000" "$(GPU_MEMORY) check 1000" "$(GPU_MEMO) check" "$(GPU_COMPRESS) check 3" \
     "tests/lib/under_unit.py run $(BUILD)/restrictions $(GPU_MEMORY) check 300"
-gpu_epoch := $(BUILD)/wharf_gpu_epoch
+gpu_epoch := $(one_test) $(BUILD)/wharf_gpu_epoch
 gpu_runs  += "$(gpu_epoch) check 20000" "$(gpu_epoch) --idle 50 --stay 300 check 20000" \
     "$(gpu_epoch) --per-batch check 5000" "$(gpu_epoch) noops 100000" \
     "$(gpu_epoch) cancel deflate $(BUILD)/column 131072 300" \
     "$(gpu_epoch) import deflate $(BUILD)/column 16384" \
     "$(gpu_epoch) parts rans $(BUILD)/column 65536 20" \
-    "$(call checked_by,memcheck) $(gpu_epoch) --per-batch --warps 64 check 300"
+    "$(one_test) $(call checked_by,memcheck) $(BUILD)/wharf_gpu_epoch --per-batch --warps 64 check 300"
 ifneq ($(VECTORS),)
 gpu_runs += "$(gpu_test) vectors build/vectors.table $(VECTORS)"
 gpu_runs += "$(gpu_test) vectors build/vectors-orc.table build/vectors-orc"
