@@ -3,8 +3,9 @@
 """python_gpu_bench.py [--build FOLDER] [--engine E] [--chunk N] [--seconds S] CODEC FILE: Python into GPU memory, beside C.
 
 Chunks of N bytes (256 KiB) of FILE, which go from a client's memory into GPU memory by a daemon of its own, in batches of
-64: by the Python package with 8 batches in flight, on one thread, and by wharf_gpu_memory, which is written in C, with
-64.  CODEC is deflate, lz4 or zstd.  All bytes are compared.  Prints a row as results/README.md says.
+64: by the Python package with 8 batches in flight, on one thread, each into the rows of one array, and by
+wharf_gpu_memory, which is written in C, with 64.  CODEC is deflate, lz4 or zstd.  All bytes are compared.  Prints a row
+as results/README.md says.
 """
 import collections
 import contextlib
@@ -44,9 +45,12 @@ def daemon_of(build, engine):
 class Array:
     """What CuPy or PyTorch tell of a part of the memory."""
 
-    def __init__(self, address, nbytes):
-        self.__cuda_array_interface__ = {'shape': (nbytes,), 'typestr': '|u1', 'data': (address, False), 'version': 3,
+    def __init__(self, address, *shape):
+        self.__cuda_array_interface__ = {'shape': shape, 'typestr': '|u1', 'data': (address, False), 'version': 3,
                                          'stream': None}
+
+    def __len__(self):
+        return self.__cuda_array_interface__['shape'][0]
 
 
 def packed_by_c(chunks, codec):
@@ -114,9 +118,10 @@ def measure(wharf, socket, codec, plain, packed, seconds):
             view[i * stride:i * stride + len(part)] = part
             sources.append(view[i * stride:i * stride + len(part)])
             outs.append(Array(memory.address + i * nbytes, nbytes))
-        batches = [slice(i, i + BATCH) for i in range(0, DEPTH * BATCH, BATCH)]
+        begins = range(0, DEPTH * BATCH, BATCH)
+        rows = [Array(memory.address + i * nbytes, BATCH, nbytes) for i in begins]
         try:
-            rates = run_windows(client, codec, [sources[batch] for batch in batches], [outs[batch] for batch in batches], seconds)
+            rates = run_windows(client, codec, [sources[i:i + BATCH] for i in begins], rows, seconds)
             return [rate * BATCH * nbytes / 1e9 for rate in rates], count_wrong(client, outs, plain)
         finally:
             del sources[:]

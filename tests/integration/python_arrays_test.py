@@ -118,6 +118,54 @@ def test_tensors_are_sources_and_outputs():
         assert target.n_deleted == 0 and job.result() == len(TEXT) and target.n_deleted == 1
 
 
+class Rows(Tensor):
+    """An array of rows, which counts what is asked of it."""
+
+    def __init__(self, memory, shape, **more):
+        super().__init__(memory, shape, **more)
+        self.n_items = 0
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, i):
+        if not 0 <= i < self.shape[0]:
+            raise IndexError(i)
+        self.n_items += 1
+        return memoryview(self.memory)[i * self.shape[1]:(i + 1) * self.shape[1]]
+
+
+def test_rows_of_an_array_are_the_chunks_of_a_batch():
+    n = len(TEXT)
+    wide, sources = bytearray(3 * (n + 5)), bytearray(PACKED * 3)
+    expected = b''.join(TEXT + bytes(5) for _ in range(3))
+    for client in wharf, wharf.Client('embedded'):
+        outs = Rows(wide, (3, n + 5))
+        assert client.decompress_batch([PACKED] * 3, 'zlib', outs=outs) == [n] * 3 and wide == expected
+        assert outs.n_items == 0 and outs.n_deleted == 1
+        wide[:] = bytes(len(wide))
+        given = memoryview(sources).cast('B', (3, len(PACKED)))
+        assert client.decompress_batch(given, 'zlib', outs=memoryview(wide).cast('B', (3, n + 5))) == [n] * 3
+        assert wide == expected
+        wide[:] = bytes(len(wide))
+        assert client.decompress_batch(given, 'zlib') == [TEXT] * 3
+        assert client.decompress_batch(given, 'zlib', outs=Rows(wide, (3, n + 5)), sizes=[n, n + 5, n]) == [n] * 3
+        # A row that is too short is that chunk's error, and what is beside it stays as it is.
+        short = bytearray(2 * n)
+        damaged = [PACKED, PACKED[:-1]]
+        results = client.decompress_batch(damaged, 'zlib', outs=Rows(short, (2, n)), errors='return')
+        assert results[0] == n and isinstance(results[1], wharf.DataError) and results[1].index == 1
+        # What has gaps, another number of rows, or may not be written is asked for its items.
+        gaps = Rows(bytearray(4 * n), (2, n), strides=(2 * n, 1))
+        assert client.decompress_batch([PACKED] * 2, 'zlib', outs=gaps) == [n] * 2 and gaps.n_items == 2
+        raises(ValueError, client.decompress_batch, [PACKED] * 2, 'zlib', outs=Rows(wide, (3, n + 5)))
+        raises((BufferError, NotImplementedError, TypeError), client.decompress_batch, [PACKED] * 2, 'zlib',
+               outs=memoryview(bytes(2 * n)).cast('B', (2, n)))
+    job = client.submit_batch(given, 'zlib', outs=Rows(wide, (3, n + 5)))
+    assert job.result() == [n] * 3
+    client.close()
+
+
 def test_strides_are_of_arrays_without_gaps():
     n = len(TEXT)
     for shape, strides in ((n,), (1,)), ((2, n // 2), (n // 2, 1)), ((1, n), (77, 1)), ((n, 1), (1, -5)):
@@ -313,6 +361,37 @@ def test_the_callers_work_is_waited_for():
             assert raises(OSError, client.decompress, PACKED, 'zlib', out=memory).errno == errno.EIO
         finally:
             del os.environ['DRIVER_SIMT_FAILS']
+
+
+def test_rows_in_a_gpus_memory_are_held_and_waited_for_once():
+    driver, n_asked = Driver(), 0
+
+    class Matrix(Array):
+        def __init__(self, address, shape, **more):
+            super().__init__(address, shape[0] * shape[1], **more)
+            self.given = {**self.__cuda_array_interface__, 'shape': shape}
+            self.shape = shape
+
+        def __len__(self):
+            return self.shape[0]
+
+        def __getattribute__(self, name):
+            nonlocal n_asked
+            if name == '__cuda_array_interface__' and 'given' in self.__dict__:
+                n_asked += 1
+                return self.given
+            return super().__getattribute__(name)
+
+    with with_gpu() as client:
+        memory = client.alloc_gpu(200000)
+        before = driver.waits()[0]
+        outs = Matrix(memory.address + 64, (5, 30000), stream=0x1230)
+        assert client.decompress_batch([PACKED] * 5, 'zlib', outs=outs) == [len(TEXT)] * 5 and n_asked == 1
+        assert driver.waits() == (before + 1, 0x1230)
+        assert all(read_at(memory.address + 64 + 30000 * i, len(TEXT)) == TEXT for i in range(5))
+        # The last row lies outside.
+        raises(BufferError, client.decompress_batch, [PACKED] * 5, 'zlib',
+               outs=Matrix(memory.address + 64, (5, 1 << 20), stream=0x1230))
 
 
 def test_other_memory_of_a_gpu_is_refused():

@@ -80,6 +80,7 @@ struct pywharf_view {
     struct pywharf_gpu *gpu; /* of that: a reference to whose memory it is, or NULL */
     int has_stream;          /* `stream` has such work; else any may have */
     uintptr_t stream;
+    Py_ssize_t n_rows; /* the first of two or more dimensions, or -1 */
 };
 
 /*
@@ -88,6 +89,15 @@ struct pywharf_view {
  */
 int pywharf_view_get(struct pywharf_view *view, PyObject *object, int writable);
 void pywharf_view_release(struct pywharf_view *view);
+
+/*
+ * pywharf_view_rows: holds an array of n rows, each of which is a chunk's memory.
+ * Returns 1; 0 with nothing held if `object` is none such, so that its items are to be asked for;
+ * or -1 with an exception and nothing held.
+ */
+int pywharf_view_rows(struct pywharf_view *view, PyObject *object, Py_ssize_t n, int writable);
+/* One of them, which must be released before `rows` are. */
+void pywharf_view_row(struct pywharf_view *view, const struct pywharf_view *rows, Py_ssize_t i);
 
 /* ---- pywharf_chunk.c ----------------------------------------------------------------------- */
 
@@ -107,13 +117,12 @@ struct pywharf_chunk {
 };
 
 /*
- * pywharf_chunk_init: holds the buffers, and makes room for what comes out.
- *   out   None, or memory to write to.
- *   size  None, or the most bytes that may come out.
+ * pywharf_chunk_init: makes room for what comes out.
+ *   chunk  zeros, but for `in` and `out`, which the caller holds; `out` may be nothing.
+ *   size   None, or the most bytes that may come out.
  * Returns 0, or -1 with an exception and nothing held.
  */
-int pywharf_chunk_init(struct pywharf_chunk *chunk, const struct wharf_job *like, PyObject *data,
-                       PyObject *out, PyObject *size);
+int pywharf_chunk_init(struct pywharf_chunk *chunk, const struct wharf_job *like, PyObject *size);
 /* With the GIL.  The arena's copies are gone before. */
 void pywharf_chunk_deinit(struct pywharf_chunk *chunk);
 
@@ -155,8 +164,9 @@ struct pywharf_chunks {
     struct wharf_job like;
     struct pywharf_chunk *chunks;
     Py_ssize_t n;
-    int is_batch;       /* the answer is a list */
-    int returns_errors; /* in the list, in the place of answers */
+    struct pywharf_view in_rows, out_rows; /* arrays of all sources or outputs, or nothing */
+    int is_batch;                          /* the answer is a list */
+    int returns_errors;                    /* in the list, in the place of answers */
 };
 
 /* One chunk, from the arguments of decompress and submit (whose `callback` is given back,

@@ -11,10 +11,8 @@
 
 #include "clientlib/python/src/pywharf_size.h"
 
-static int hold_out(struct pywharf_chunk *chunk, PyObject *out, PyObject *size)
+static int limit_out(struct pywharf_chunk *chunk, PyObject *size)
 {
-    if (pywharf_view_get(&chunk->out, out, 1) < 0)
-        return -1;
     chunk->out_avail = (size_t)chunk->out.buffer.len;
     if (size == Py_None)
         return 0;
@@ -62,16 +60,13 @@ static int make_out(struct pywharf_chunk *chunk, const struct wharf_job *like, P
     return chunk->made ? 0 : -1;
 }
 
-int pywharf_chunk_init(struct pywharf_chunk *chunk, const struct wharf_job *like, PyObject *data,
-                       PyObject *out, PyObject *size)
+int pywharf_chunk_init(struct pywharf_chunk *chunk, const struct wharf_job *like, PyObject *size)
 {
-    memset(chunk, 0, sizeof(*chunk));
-    if (pywharf_view_get(&chunk->in, data, 0) < 0)
-        return -1;
-    if ((out == Py_None ? make_out(chunk, like, size) : hold_out(chunk, out, size)) == 0)
-        return 0;
-    pywharf_chunk_deinit(chunk);
-    return -1;
+    int r = chunk->out.buffer.obj ? limit_out(chunk, size) : make_out(chunk, like, size);
+
+    if (r < 0)
+        pywharf_chunk_deinit(chunk);
+    return r;
 }
 
 void pywharf_chunk_deinit(struct pywharf_chunk *chunk)

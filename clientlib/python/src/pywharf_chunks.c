@@ -115,6 +115,19 @@ static int make_chunks(struct pywharf_chunks *chunks, Py_ssize_t n)
     return chunks->chunks ? 0 : -1;
 }
 
+/* Holds nothing of what failed. */
+static int init_chunk(struct pywharf_chunk *chunk, const struct wharf_job *like, PyObject *data,
+                      PyObject *out, PyObject *size)
+{
+    if (pywharf_view_get(&chunk->in, data, 0) < 0)
+        return -1;
+    if (out != Py_None && pywharf_view_get(&chunk->out, out, 1) < 0) {
+        pywharf_view_release(&chunk->in);
+        return -1;
+    }
+    return pywharf_chunk_init(chunk, like, size);
+}
+
 int pywharf_chunks_parse_one(struct pywharf_chunks *chunks, PyObject *args, PyObject *kwargs,
                              PyObject **ret_callback)
 {
@@ -133,7 +146,7 @@ int pywharf_chunks_parse_one(struct pywharf_chunks *chunks, PyObject *args, PyOb
         return -1;
     if (parse_common(&common, &chunks->like) < 0 || make_chunks(chunks, 1) < 0)
         return -1;
-    if (pywharf_chunk_init(chunks->chunks, &chunks->like, data, out, size) == 0) {
+    if (init_chunk(chunks->chunks, &chunks->like, data, out, size) == 0) {
         chunks->n = 1;
         return 0;
     }
@@ -162,24 +175,57 @@ static int has_as_many(PyObject *items, Py_ssize_t n, const char *name)
     return n_items == n;
 }
 
+/* The chunk's own memory of `items`, which are None, a sequence, or an array whose rows are held.
+ */
+static int view_item(struct pywharf_view *view, PyObject *items, const struct pywharf_view *rows,
+                     Py_ssize_t i, int writable)
+{
+    PyObject *item;
+    int r;
+
+    if (rows->buffer.obj) {
+        pywharf_view_row(view, rows, i);
+        return 0;
+    }
+    item = item_of(items, i);
+    r = item ? 0 : -1;
+    if (item && item != Py_None)
+        r = pywharf_view_get(view, item, writable);
+    Py_XDECREF(item);
+    return r;
+}
+
+static int fill_chunk(struct pywharf_chunks *chunks, Py_ssize_t i, PyObject *datas, PyObject *outs,
+                      PyObject *sizes)
+{
+    struct pywharf_chunk *chunk = &chunks->chunks[i];
+    PyObject *size = NULL;
+    int r = view_item(&chunk->in, datas, &chunks->in_rows, i, 0);
+
+    if (r == 0)
+        r = view_item(&chunk->out, outs, &chunks->out_rows, i, 1);
+    if (r == 0)
+        size = item_of(sizes, i);
+    if (size)
+        r = pywharf_chunk_init(chunk, &chunks->like, size);
+    else
+        pywharf_chunk_deinit(chunk);
+    Py_XDECREF(size);
+    return size ? r : -1;
+}
+
 /* Sequences may change under us, since buffers are asked of strangers: each item is fetched
- * once. */
+ * once.  Asking an array for its rows takes longer than many chunks' decoding: it is held as one.
+ */
 static int fill_chunks(struct pywharf_chunks *chunks, PyObject *datas, PyObject *outs,
                        PyObject *sizes, Py_ssize_t n)
 {
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *data = PySequence_GetItem(datas, i);
-        PyObject *out = data ? item_of(outs, i) : NULL;
-        PyObject *size = out ? item_of(sizes, i) : NULL;
-        int r = size ? pywharf_chunk_init(&chunks->chunks[i], &chunks->like, data, out, size) : -1;
-
-        Py_XDECREF(data);
-        Py_XDECREF(out);
-        Py_XDECREF(size);
-        if (r < 0)
+    if (pywharf_view_rows(&chunks->in_rows, datas, n, 0) < 0 ||
+        pywharf_view_rows(&chunks->out_rows, outs, n, 1) < 0)
+        return -1;
+    for (Py_ssize_t i = 0; i < n; i++, chunks->n++)
+        if (fill_chunk(chunks, i, datas, outs, sizes) < 0)
             return -1;
-        chunks->n++;
-    }
     return 0;
 }
 
@@ -268,6 +314,8 @@ void pywharf_chunks_deinit(struct pywharf_chunks *chunks)
         pywharf_chunk_deinit(&chunks->chunks[i]);
     free(chunks->chunks);
     chunks->chunks = NULL;
+    pywharf_view_release(&chunks->in_rows);
+    pywharf_view_release(&chunks->out_rows);
 }
 
 /* ---- decoding ------------------------------------------------------------------------------ */

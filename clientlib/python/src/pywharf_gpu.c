@@ -344,12 +344,31 @@ static int is_gpu_memory(const struct pywharf_client *client, const struct pywha
     return PyTuple_Check(holder) && Py_TYPE(PyTuple_GetItem(holder, 0)) == client->state->gpu_type;
 }
 
-/* Waits until the memory is the daemon's to use.  Returns 0, or -1 with an exception. */
-static int make_ready(struct pywharf_client *client, struct pywharf_view *view)
+/* What was waited for in this call: arrays of one producer name the same stream. */
+struct wait {
+    int is_done, device, has_stream;
+    uintptr_t stream;
+};
+
+static int wait_once(struct wait *done, const struct wait *wait)
 {
     char text[PYWHARF_DRIVER_TEXT_NBYTES];
+    int r;
+
+    if (done->is_done && done->device == wait->device && done->has_stream == wait->has_stream &&
+        done->stream == wait->stream)
+        return 0;
+    Py_BEGIN_ALLOW_THREADS r =
+        pywharf_driver_wait(wait->device, wait->has_stream, wait->stream, text);
+    Py_END_ALLOW_THREADS if (r < 0) raise_text(r, text);
+    *done = *wait;
+    return r < 0 ? -1 : 0;
+}
+
+/* Waits until the memory is the daemon's to use.  Returns 0, or -1 with an exception. */
+static int make_ready(struct pywharf_client *client, struct pywharf_view *view, struct wait *done)
+{
     struct pywharf_gpu *gpu;
-    int r = 0, device;
 
     if (!view->is_gpu || !view->buffer.len || view->gpu)
         return 0;
@@ -369,13 +388,13 @@ static int make_ready(struct pywharf_client *client, struct pywharf_view *view)
     }
     view->gpu = (struct pywharf_gpu *)Py_NewRef((PyObject *)gpu);
     gpu->n_views++;
-    device = gpu->piece.device;
     if (view->is_ready && !is_gpu_memory(client, view))
         return 0;
-    Py_BEGIN_ALLOW_THREADS r = pywharf_driver_wait(device, view->has_stream, view->stream, text);
-    Py_END_ALLOW_THREADS if (r < 0) raise_text(r, text);
+    const struct wait wait = {1, gpu->piece.device, view->has_stream, view->stream};
+    if (wait_once(done, &wait) < 0)
+        return -1;
     view->is_ready = 1;
-    return r < 0 ? -1 : 0;
+    return 0;
 }
 
 void pywharf_gpu_let_go(struct pywharf_view *view)
@@ -390,9 +409,11 @@ void pywharf_gpu_let_go(struct pywharf_view *view)
 
 int pywharf_gpu_make_ready(struct pywharf_client *client, struct pywharf_chunks *chunks)
 {
+    struct wait done = {0, 0, 0, 0};
+
     for (Py_ssize_t i = 0; i < chunks->n; i++)
-        if (make_ready(client, &chunks->chunks[i].in) < 0 ||
-            make_ready(client, &chunks->chunks[i].out) < 0)
+        if (make_ready(client, &chunks->chunks[i].in, &done) < 0 ||
+            make_ready(client, &chunks->chunks[i].out, &done) < 0)
             return -1;
     return 0;
 }

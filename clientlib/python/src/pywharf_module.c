@@ -62,7 +62,8 @@ static PyMethodDef functions[] = {
      "                 errors='raise', threads=0)\n\n"
      "Decodes many chunks at once, on all cores or by the daemon.\n\n"
      "chunks: a sequence of what decompress takes.  outs: None, or a sequence of as many writable\n"
-     "ones, of which none may overlap.  sizes: None, a number for all, or a sequence.\n"
+     "ones, of which none may overlap.  An array of n rows without gaps is such a sequence, and\n"
+     "costs what one of its rows would.  sizes: None, a number for all, or a sequence.\n"
      "errors: 'raise' raises the first bad chunk's error, whose index says which it is; 'return'\n"
      "puts errors in the list.  threads: how many may decode; 0 is as many as pays.\n\n"
      "Returns a list with what decompress returns for each.  Every chunk is tried."},

@@ -156,6 +156,7 @@ static int read_tensor(const struct dlpack_tensor *tensor, int device_type,
     if (measure(tensor->shape, tensor->strides ? strides : NULL, n, item_nbytes,
                 &view->buffer.len) < 0)
         return -1;
+    view->n_rows = n > 1 ? (Py_ssize_t)tensor->shape[0] : -1;
     view->buffer.buf = (void *)((uintptr_t)tensor->data + tensor->byte_offset);
     if (view->buffer.len && !tensor->data)
         return refuse("the tensor has no address");
@@ -285,6 +286,7 @@ static int read_interface(PyObject *named, int writable, struct pywharf_view *vi
         return PyErr_Occurred() ? -1 : refuse("shape and strides differ in dimensions");
     if (measure(shape, given ? strides : NULL, n, item_nbytes, &view->buffer.len) < 0)
         return -1;
+    view->n_rows = n > 1 ? (Py_ssize_t)shape[0] : -1;
     return read_data(PyDict_GetItemString(named, "data"), writable, view) < 0
                ? -1
                : read_stream(PyDict_GetItemString(named, "stream"), view);
@@ -354,18 +356,61 @@ static int view_array(PyObject *object, int writable, struct pywharf_view *view)
     return r;
 }
 
-int pywharf_view_get(struct pywharf_view *view, PyObject *object, int writable)
+static int view_get(struct pywharf_view *view, PyObject *object, int flags)
 {
     int r = -2;
 
     memset(view, 0, sizeof(*view));
+    view->n_rows = -1;
     if (!PyObject_CheckBuffer(object))
-        r = view_array(object, writable, view);
-    if (r == -2)
-        r = PyObject_GetBuffer(object, &view->buffer, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE);
+        r = view_array(object, flags & PyBUF_WRITABLE, view);
+    if (r == -2) {
+        r = PyObject_GetBuffer(object, &view->buffer, flags);
+        if (r == 0 && view->buffer.ndim > 1 && view->buffer.shape)
+            view->n_rows = view->buffer.shape[0];
+    }
     if (r < 0)
         pywharf_view_release(view);
     return r;
+}
+
+int pywharf_view_get(struct pywharf_view *view, PyObject *object, int writable)
+{
+    return view_get(view, object, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE);
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+/* What is no array, or has gaps, is a sequence of items all the same. */
+static int is_no_array(void)
+{
+    if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_TypeError))
+        return -1;
+    PyErr_Clear();
+    return 0;
+}
+
+int pywharf_view_rows(struct pywharf_view *view, PyObject *object, Py_ssize_t n, int writable)
+{
+    memset(view, 0, sizeof(*view));
+    if (object == Py_None || PyLong_Check(object) || PyList_Check(object) || PyTuple_Check(object))
+        return 0;
+    if (view_get(view, object, PyBUF_ND | (writable ? PyBUF_WRITABLE : 0)) < 0)
+        return is_no_array();
+    if (view->n_rows == n && n > 0)
+        return 1;
+    pywharf_view_release(view);
+    return 0;
+}
+
+void pywharf_view_row(struct pywharf_view *view, const struct pywharf_view *rows, Py_ssize_t i)
+{
+    Py_ssize_t nbytes = rows->buffer.len / rows->n_rows;
+
+    *view = *rows;
+    view->buffer.buf = (char *)rows->buffer.buf + i * nbytes;
+    view->buffer.len = nbytes;
+    view->buffer.obj = Py_NewRef(Py_None);
 }
 
 void pywharf_view_release(struct pywharf_view *view)
