@@ -127,7 +127,7 @@ def zstd_gpu():
 
 def rans_gpu():
     pairs = speed_rows('rans', 'ans', 11)
-    yield from beside_nvcomp(pairs, [name for name in (*RANDOMS, 'hrg', 'tpc') if name in pairs])
+    yield from beside_nvcomp(pairs, [name for name in (*RANDOMS, *DATA) if name in pairs])
 
 
 def lz_gpu():
@@ -405,7 +405,7 @@ def on_gpu():
     """Lines of the summary: device decoders beside nvCOMP's."""
     for title, codec, peer, level in GPU_CODECS:
         rates = [number(rate) for rate in gpu_means()[title]]
-        where = f'{title} on a GPU' + (f', n = {level}' if level else '')
+        where = f'{title} on a GPU' + (f', {level} bits' if level else '')
         yield [where, f'{rates[0]} GB/s', f'nvCOMP 6.0: {rates[1]} GB/s',
                spread([ratio(pair) for pair in speed_rows(codec, peer, level).values()])]
 
