@@ -94,14 +94,15 @@ static int run(int argc, char **argv)
 const struct wharf_cli_command wharf_cli_doctor_command = {
     .name = "doctor",
     .summary = "find what is missing here, and what mends it",
-    .usage = "[--json] [OPTION...]",
+    .usage = "[-q] [--json] [OPTION...]",
     .help = "Looks at the daemon and who may use it, GPUs, limits, the kernel, and what\n"
             "serves other programs.  Of each it says whether that is ok, works at a cost\n"
             "(warning) or does not work (missing), what it costs, and one command that\n"
             "mends it.  Exit status: 0 if nothing is missing, 3 if no daemon can be used,\n"
             "4 if anything else is missing.\n\n"
             "      --json           one JSON object\n"
-            "      --root DIR       look for the system's files below DIR: of an image\n",
+            "      --root DIR       look for the system's files below DIR: of an image\n"
+            "  -q, --quiet          only what is not ok\n",
     .daemon = WHARF_CLI_DAEMON_MUST,
     .own_options = own_options,
     .take_option = take_option,

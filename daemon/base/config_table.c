@@ -113,7 +113,7 @@ const struct wharf_setting wharf_settings[] = {
     {"daemon", "file_timeout", DURATION, RELOADS, DAEMON(file_timeout_ns), "30s", MS, HOUR, NULL,
      "How long reading or writing a client's file may take before it counts as hung."},
     {"daemon", "drain_timeout", DURATION, RELOADS, DAEMON(drain_timeout_ns), "5s", 0, HOUR, NULL,
-     "How long a stop waits for jobs that were taken; clients replay what is left."},
+     "How long a stop waits for jobs that were taken; clients resubmit what is left."},
     {"daemon", "stuck_timeout", DURATION, RELOADS, DAEMON(stuck_timeout_ns), "60s", S, HOUR, NULL,
      "A worker that decodes one piece for longer counts as hung: the watchdog is not fed."},
     {"daemon", "keep_tenants", DURATION, RELOADS, DAEMON(keep_tenants_ns), "5min", 0, HOUR, NULL,
@@ -157,15 +157,15 @@ const struct wharf_setting wharf_settings[] = {
     {"gpu", "share", COUNT, AT_START, DAEMON(gpu_share_percent), "100", 1, 100, NULL,
      "Percent of each GPU's multiprocessors that decoding may use."},
     {"gpu", "chunk", BYTES, AT_START, DAEMON(gpu_chunk_nbytes), "256K", 4 * KiB, 256 * MiB, NULL,
-     "The largest chunk, in or out, that any of a GPU's some thousand warps decodes, each of which "
-     "takes twice this of its memory.  Larger ones are the CPU's, but for those in clients' GPU "
-     "memory and of sessions that want a GPU alone: see large."},
+     "The largest source or output that a warp of a GPU decodes.  Each of some thousand warps takes "
+     "twice this of the GPU's memory.  Larger chunks run on the CPU, except those in clients' GPU "
+     "memory and those of sessions that want only a GPU: see large."},
     {"gpu", "large", BYTES, AT_START, DAEMON(gpu_large_nbytes), "256M", MiB, 4 * GiB, NULL,
      "The largest chunk, source plus destination, in clients' GPU memory and in sessions that want "
-     "the GPU alone.  Each GPU has two places for chunks over chunk, each of this size."},
+     "only the GPU.  Each GPU has two places of this size for chunks that exceed chunk."},
     {"gpu", "large_longest", DURATION, RELOADS, DAEMON(gpu_large_longest_ns), "1min", S, HOUR, NULL,
-     "A chunk that has such a place for so long ends with QUOTA.  With simt it is a thousand times "
-     "as long."},
+     "A chunk that has such a place for so long ends with QUOTA, or on the CPU if that may decode "
+     "it.  With simt it is a thousand times as long."},
     {"gpu", "compress", COUNT, AT_START, DAEMON(gpu_compress_warps), "32", 0, 512, NULL,
      "Warps of each GPU that compress, by bdi, fpc, cpack, best and palette, and do nothing else; "
      "0: GPUs do not compress."},
@@ -185,7 +185,7 @@ const struct wharf_setting wharf_settings[] = {
     {"gpu", "spare", BYTES, RELOADS, DAEMON(gpu_spare_nbytes), "256M", 0, 1024 * TiB, NULL,
      "Arenas that are pinned in advance, of the sizes that were asked for last; part of memory."},
     {"gpu", "pin_after", DURATION, RELOADS, DAEMON(gpu_pin_after_ns), "20ms", 0, HOUR, NULL,
-     "How old a client's memory is when it is pinned; at once if its session wants the GPU alone."},
+     "How old a client's memory is when it is pinned; at once if its session wants only the GPU."},
     {"gpu", "ahead", DURATION, RELOADS, DAEMON(gpu_ahead_ns), "1ms", 10 * US, S, NULL,
      "How much work, in estimated time, is handed to a GPU beyond what it is doing: the longest "
      "that an interactive job waits there."},
@@ -196,9 +196,8 @@ const struct wharf_setting wharf_settings[] = {
      "How long the kernel stays before it leaves for a moment, longer where leaving takes long; 0 "
      "for a GPU that only wharfd uses."},
     {"gpu", "longest", DURATION, RELOADS, DAEMON(gpu_longest_ns), "100ms", 0, HOUR, NULL,
-     "A chunk that the GPU has for so long is given to the CPU, or in sessions that want the GPU "
-     "alone to one of the places for large ones; 0: never.  With simt it is a thousand times as "
-     "long."},
+     "A chunk that the GPU has for so long goes to the CPU, or in sessions that want only the GPU "
+     "to one of the places for large chunks; 0: never.  With simt it is a thousand times as long."},
     {"gpu", "hang_timeout", DURATION, RELOADS, DAEMON(gpu_hang_timeout_ns), "2s", 10 * MS, HOUR,
      NULL,
      "A job that takes so much longer than it may ends the worker, and runs on the CPU; a worker "
@@ -206,9 +205,8 @@ const struct wharf_setting wharf_settings[] = {
     {"gpu", "start_timeout", DURATION, AT_START, DAEMON(gpu_start_timeout_ns), "30s", 100 * MS,
      HOUR, NULL, "How long a worker may take to get ready."},
     {"gpu", "ban", DURATION, RELOADS, DAEMON(gpu_ban_ns), "10min", 0, 24 * HOUR, NULL,
-     "How long the CPU runs all jobs of a tenant that is banned from the GPU: its jobs ended the "
-     "worker three times, its memory kept results waiting for long, or twice could not be pinned "
-     "in time."},
+     "How long a tenant is banned from the GPU: its jobs ended the worker three times, its memory "
+     "kept results waiting too long, or could not be pinned in time, twice."},
 
     {"schedule", "interactive_percent", COUNT, RELOADS, DAEMON(interactive_percent), "50", 0, 100,
      NULL,
