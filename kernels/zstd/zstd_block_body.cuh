@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd_block_body.cuh: a compressed block: its headers, which all lanes read alike, in the order of
- * zstd_format.h.
+ * zstd_block_body.cuh: decodes a compressed block: reads its headers, and has its literals, tables
+ * and sequences decoded.
+ *
+ * All lanes read the headers alike.  Checks run in the order of encoders/zstd/zstd_format.h.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_BLOCK_BODY_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_BLOCK_BODY_CUH

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd_crew.cuh: zstd on a crew: warps with a chunk each, the workers, and one more, the follower,
- * which goes through the states of all their sequences, a lane for each worker.
+ * zstd_crew.cuh: decodes zstd with a crew, a block of several *workers* and one *follower*.  Each
+ * worker is a warp with a chunk of its own.  The follower is one more warp; it follows the FSE
+ * states of all workers' sequences, one lane for each worker.
  *
- * What a state follows from is the state before, so a warp alone at it does in all lanes what one
- * lane could.  Here each lane does it for another chunk, while the workers write what was found
- * before.  A worker wants up to N_AHEAD batches ahead; it gives up what it wanted where a sequence
- * is for the exact path, and begins a new chain behind that.
+ * Idea: each state depends on the one before, so a single warp does in 32 lanes what one lane could
+ * do.  Here each lane of the follower does that work for another chunk, while the workers write the
+ * batches that it found before.
+ *
+ * A worker requests up to N_AHEAD batches ahead.  If a sequence needs the exact path, the worker
+ * drops its requests and starts a new chain of states behind that sequence.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_CREW_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_CREW_CUH
@@ -177,7 +180,7 @@ WHARF_DEVICE u32x4 load_inside(const input_source &source, uint32_t quad)
     return v;
 }
 
-/* collective.  Whether that leaves out a lane's quad of which a part is input. */
+/* collective.  Whether that skipped a quad that is partly input, in any lane. */
 WHARF_DEVICE bool has_edge(const input_source &source, uint32_t quad)
 {
     uint32_t first = 16 * (quad + lane_id());
@@ -325,7 +328,7 @@ WHARF_DEVICE verdict zstd_crew_decode(zstd_crew_worker &s, const chunk_job &job)
     return v;
 }
 
-/* collective, for a worker behind its last chunk. */
+/* collective, for a worker after its last chunk. */
 WHARF_DEVICE void zstd_crew_end(zstd_crew_worker &s)
 {
     zstd::crew_notes notes;

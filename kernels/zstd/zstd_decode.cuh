@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd_decode.cuh: zstd, encoders/zstd/zstd_format.h, on a warp: frames and their blocks.  ZSTD.md
- * tells how it works.
+ * zstd_decode.cuh: decodes zstd (encoders/zstd/zstd_format.h, RFC 8878) with one warp: frames and
+ * their blocks.  ZSTD.md explains the design.
  *
- * Headers are read by all lanes alike: they are a few bytes, each of which says where the next one
- * is.  The rules are those of zstd_walk.c and zstd_frame.c, in the same order, so that a damaged
- * stream fails with the same reason at the same bit.  Loads go past the input's end into the same
- * aligned words (input_source); each length is compared with bytes_left before it is used.
+ * Idea: all lanes read the headers alike, because they are short and each says where the next one
+ * is.  The bodies of blocks are decoded by all lanes in parallel (zstd_block_body.cuh).
+ *
+ * Invariant: the rules are those of zstd_walk.c and zstd_frame.c, in the same order, so a damaged
+ * stream fails with the same reason at the same bit.  Loads may pass the input's end within its
+ * last aligned word (input_source); each length is compared with bytes_left before it is used.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_DECODE_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_DECODE_CUH
@@ -46,7 +48,7 @@ WHARF_DEVICE uint32_t check_magic(uint32_t magic, uint32_t n)
     return is_old ? WHARF_REASON_ZSTD_VERSION : WHARF_REASON_ZSTD_MAGIC;
 }
 
-/* collective.  Leaves a skippable frame behind. */
+/* collective.  Skips a skippable frame. */
 WHARF_DEVICE uint32_t skip_frame(state &st)
 {
     uint32_t left = bytes_left(st);
@@ -67,7 +69,7 @@ WHARF_DEVICE uint64_t load_number(const input_source &source, uint32_t at, uint3
     return n < 8 ? v & (((uint64_t)1 << 8 * n) - 1) : v;
 }
 
-/* A window of 2^log and eighths of it, or more than there may be. */
+/* The size of a window, 2^log and some eighths of that; more than allowed if it is too large. */
 WHARF_DEVICE uint64_t window_of(uint32_t byte)
 {
     uint64_t base = (uint64_t)1 << (10 + (byte >> 3));

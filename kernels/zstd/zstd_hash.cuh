@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd_hash.cuh: XXH64 (encoders/xxh64.c) of a frame's output.  Lanes load and multiply the words
- * of eight stripes at once; the four sums go from stripe to stripe in all lanes, sum i in the lanes
- * of which i is the rest modulo 4.
+ * zstd_hash.cuh: XXH64 (encoders/xxh64.c) of a frame's output.
  *
- * A sum's steps depend on each other: add, rotate, multiply, for every stripe of 32 bytes.  What
- * can be done beside is the product of each word with PRIME_2.
+ * Idea: each of the four sums is a chain over the stripes of 32 bytes: add, rotate, multiply.  Only
+ * the product of each word with PRIME_2 does not depend on the chain.  So the lanes load and
+ * multiply the words of eight stripes at once; then every lane follows the chain of sum (lane
+ * modulo 4) from stripe to stripe.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_HASH_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_HASH_CUH

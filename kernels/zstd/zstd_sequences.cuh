@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd_sequences.cuh: a block's sequences.
+ * zstd_sequences.cuh: decodes a block's sequences, up to 32 in a batch.
  *
- * Each sequence's states follow from those of the one before.  So up to 32 of them are gone through
- * one after the other, by three lanes, one for each state; the others go along.  What is noted of
- * each, its cells and where its bits begin, is enough for a lane to find its values.  Offsets that
- * are those of sequences before follow from a scan.  Then the batch is written.
+ * Idea: each sequence's three FSE states depend on those of the sequence before, so the warp
+ * follows the states one sequence after the other.  For each sequence it notes only the table cells
+ * and where the sequence's bits begin.  From these notes lane i then finds the values of sequence
+ * i, so all values are found at once.  A scan resolves repeated offsets.  Then the batch is written
+ * (zstd_write.cuh).
  *
- * A sequence that is not in order, or too long for a batch, ends it, and the exact path takes
- * some from there on, by all lanes alike.  It alone decides.
+ * Invariant: a batch contains only sequences that are valid.  It ends before a sequence that is
+ * not, or that is too long for a batch.  From there all lanes take some sequences alike, on the
+ * exact path, which alone reports errors.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_SEQUENCES_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_SEQUENCES_CUH
@@ -25,8 +27,8 @@ namespace zstd
 constexpr uint32_t N_CAREFUL = 32;
 /* Batches between two looks at whether the job is to be stopped. */
 constexpr uint32_t BATCHES_BETWEEN_LOOKS = 16;
-/* Of the step budget for a batch; of the last of a block, whose sequences may have no bits, what is
- * in front of them was more than 5 bytes. */
+/* What a batch takes from the step budget.  A block's last batch may have no bits to pay for it,
+ * but more than 5 bytes of the block precede it. */
 constexpr uint32_t BATCH_STEPS = 8;
 
 /* A block's sequences under way.  The same in all lanes. */
@@ -50,15 +52,17 @@ struct chain {
     uint32_t index[3];
 };
 
-/* The most bits, of values and of next states, of a sequence that follow_states() goes past. */
+/* The most bits, of values and next states together, of a sequence that follow_states() can pass.
+ */
 constexpr uint32_t MAX_FOLLOWED_NBITS = 64;
 
 /*
- * One lane.  Goes through n sequences, and notes them if it is to, in what is its own until all is
- * synchronised.  Behind one of more than MAX_FOLLOWED_NBITS the states are anything.
+ * One lane.  Follows the states of n sequences.  If is_noted, it stores notes of each, which other
+ * lanes may read after they synchronise.  After a sequence of more than MAX_FOLLOWED_NBITS the
+ * states are undefined.
  *
- * What one state waits for is short: cells are loaded together with the bits that may follow, which
- * are then shifted, by what the cells say.
+ * The chain from state to state is kept short: the cells are loaded together with the bits that may
+ * belong to them, and these are then shifted by what the cells say.
  */
 template <unsigned N>
 WHARF_DEVICE chain follow_states(const uint32_t *cells, const bits_of<N> &window,
@@ -131,7 +135,7 @@ WHARF_DEVICE uint32_t find_offset(const state &st, uint32_t which, uint32_t fres
     return which & FRESH ? found : old;
 }
 
-/* What became of the lanes' offset values. */
+/* The offsets that the lanes' offset values stand for. */
 struct offsets_found {
     bool is_simple;   /* there are only fresh ones, and the last one over again */
     uint32_t brought; /* the lanes that bring a fresh one: if it is */
@@ -302,7 +306,7 @@ struct own_notes {
     WHARF_DEVICE_MEMBER void drop() {}
 };
 
-/* collective.  Takes up to 32 sequences; how many: fewer, if something is not for a batch. */
+/* collective.  Takes up to 32 sequences, fewer if one is not for a batch.  Returns how many. */
 template <typename Notes>
 WHARF_DEVICE uint32_t take_batch(state &st, sequences &q, Notes &notes)
 {
@@ -362,7 +366,7 @@ WHARF_DEVICE uint32_t take_batch(state &st, sequences &q, Notes &notes)
 
 /* ---- the exact path ------------------------------------------------------------------------ */
 
-/* collective.  Puts n literals, which are there, where they go. */
+/* collective.  Writes n literals, which exist, to the output. */
 WHARF_DEVICE void put_literals(state &st, const sequences &q, uint32_t n)
 {
     uint32_t from = uniform(st.n_out + q.room);
@@ -377,8 +381,8 @@ WHARF_DEVICE void put_literals(state &st, const sequences &q, uint32_t n)
     st.n_out += n;
 }
 
-/* One lane.  The offset that a value means, with as many of the last ones as it changes; 0 if it
- * means none. */
+/* One lane.  The offset that a value stands for, or 0 if it is invalid.  Updates the last offsets.
+ */
 WHARF_DEVICE uint32_t take_offset(state &st, uint32_t value, bool has_literals)
 {
     uint32_t which = value - has_literals;
@@ -395,7 +399,7 @@ WHARF_DEVICE uint32_t take_offset(state &st, uint32_t value, bool has_literals)
     return offset;
 }
 
-/* collective.  The next sequence: a reason. */
+/* collective.  Takes the next sequence.  Returns a reason. */
 WHARF_DEVICE uint32_t take_one(state &st, sequences &q)
 {
     shared &s = st.s();
@@ -443,7 +447,7 @@ WHARF_DEVICE uint32_t take_one(state &st, sequences &q)
     return WHARF_REASON_NONE;
 }
 
-/* collective.  Some of them: a reason. */
+/* collective.  Takes up to N_CAREFUL sequences.  Returns a reason. */
 WHARF_DEVICE uint32_t take_exactly(state &st, sequences &q)
 {
     uint32_t reason = WHARF_REASON_NONE;

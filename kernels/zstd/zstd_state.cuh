@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd_state.cuh: what a warp holds while it decodes zstd frames, and how it reads their bits.
+ * zstd_state.cuh: the state of a warp that decodes zstd frames, and how it reads their bits.
  *
- * Positions are skewed (input_source): counted from an aligned word before the input, those of
- * bytes in bytes and those of bits in bits.
+ * Positions are skewed (input_source): they count from an aligned word at or before the beginning
+ * of the input; positions of bytes count bytes, those of bits count bits.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_STATE_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_STATE_CUH
@@ -131,7 +131,7 @@ struct state {
 /* Among reasons, within a decoder: the job was stopped; all is done. */
 constexpr uint32_t STOPPED = 0xffff, DONE = 0xfffe;
 
-/* A reason, and the byte at which it stands. */
+/* A reason, and the byte where the error is. */
 struct failure {
     uint32_t reason;
     uint32_t at;
@@ -158,7 +158,7 @@ WHARF_DEVICE void load_window(const input_source &source, bit_window &w, uint32_
     syncwarp();
 }
 
-/* One lane.  32 bits from bit p of the window on.  Of what is not in it something. */
+/* One lane.  32 bits from bit p of the window on; those outside the window are undefined. */
 template <unsigned N>
 WHARF_DEVICE uint32_t window_bits(const bits_of<N> &window, uint32_t p)
 {

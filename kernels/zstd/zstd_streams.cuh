@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd_streams.cuh: literals by the tree, of one stream or four.
+ * zstd_streams.cuh: decodes Huffman-coded literals, in one stream or four.
  *
- * The lanes share the streams, each one a range of its stream's bits.  A lane begins blindly some
- * hundred bits in front of its range, since Huffman streams fall into step by themselves, and
- * counts the literals that begin in the range.  Where it begins must be where the lane before it
- * ends; where it is not, that lane counts again from there.  Then each lane knows where its
- * literals go.
+ * Idea: the lanes divide the streams; each lane has a range of its stream's bits.  Huffman codes
+ * synchronise themselves, so a lane starts blindly some hundred bits before its range and counts
+ * the literals that begin in the range.  If it did not start where the lane before it ended, it
+ * counts again from there.  The counts then say where each lane's literals go.
  *
- * NOTHING HERE DECIDES ANYTHING but that all is good.  What is not is decoded once more by the
- * exact path below, a literal at a time, which says where it stands.
+ * NOTHING HERE DECIDES ANYTHING, except that all is good.  If it is not, the exact path below
+ * decodes the stream again, one literal at a time, and reports the error and its place.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_STREAMS_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_STREAMS_CUH
@@ -21,7 +20,7 @@ namespace wharf
 namespace zstd
 {
 
-/* What the lanes go in front of their ranges, about. */
+/* About how many bits before its range a lane starts. */
 constexpr uint32_t APPROACH_NBITS = 256;
 /* Literals between two looks at where a lane is, and their bits at most: half of them are taken off
  * 64 bits. */
@@ -67,9 +66,9 @@ WHARF_DEVICE uint64_t load_piece(const input_source &source, int32_t i)
 }
 
 /*
- * A lane's own reader, downwards.  Three pieces are there.  The two below them are loaded where a
- * turn begins, in all lanes, and wanted where it ends: what lanes wait for is then on its way for
- * long, whichever of them goes on to another piece.
+ * A lane's own reader, downwards.  It holds three pieces of 64 bits.  All lanes load the two below
+ * at the beginning of a turn and need them at its end, so the loads have time to arrive, whichever
+ * lanes move on to another piece.
  */
 struct reader {
     uint32_t at; /* bits below are the next */
@@ -137,7 +136,7 @@ struct peeked {
     }
 };
 
-/* One lane.  Goes down to bit `cut` or below; how many literals that is. */
+/* One lane.  Counts literals down to bit `cut` or below. */
 WHARF_DEVICE uint32_t count_down(const tree_memory &t, uint32_t log, const input_source &source,
                                  reader &r, uint32_t cut)
 {
@@ -217,7 +216,7 @@ WHARF_DEVICE void put_down(const tree_memory &t, uint32_t log, const input_sourc
 }
 
 /* collective.  The streams' literals, of n_lanes (8 or 32) lanes each; `mine` is this lane's.
- * False: something is not in order, and the output is anything.  Synchronises at its end. */
+ * False: the streams are not all good, and the output is undefined.  Synchronises at its end. */
 WHARF_DEVICE bool put_streams(const state &st, const stream &mine, uint32_t n_lanes, uint32_t log,
                               step_counter &steps)
 {
@@ -268,7 +267,8 @@ WHARF_DEVICE bool put_streams(const state &st, const stream &mine, uint32_t n_la
     return true;
 }
 
-/* collective.  One stream by all lanes alike, a literal at a time: a reason. */
+/* collective.  The exact path: one stream by all lanes alike, a literal at a time.  Returns a
+ * reason. */
 WHARF_DEVICE uint32_t put_carefully(const state &st, const stream &mine, uint32_t log,
                                     step_counter &steps)
 {

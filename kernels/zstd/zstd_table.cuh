@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd_table.cuh: FSE tables.  A description is read by all lanes alike; the states are made by all
- * lanes, 32 at a time.
+ * zstd_table.cuh: FSE tables.  All lanes read a table's description alike, and make its states
+ * together, 32 at a time.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_TABLE_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_TABLE_CUH

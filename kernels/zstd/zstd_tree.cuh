@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd_tree.cuh: the tree of literals (encoders/zstd/zstd_tree.c): its weights, which are read by
- * all lanes alike, and its table, which all lanes make.
+ * zstd_tree.cuh: the Huffman tree of literals, as encoders/zstd/zstd_tree.c has it.  All lanes read
+ * its weights alike, and make its decoding table together.
  *
- * Codes go by weight, then by literal.  So once the literals are sorted by weight, in their own
- * order where that is equal, code number k of a weight is that of its k-th literal, and a table's
- * entry is found from its index alone: which weight's entries it is among, and which of them.  No
- * lane waits for another one's entries.
+ * Idea: codes are ordered by weight, then by literal.  So the literals are first sorted by weight
+ * (a stable sort); the k-th literal of a weight then has the weight's k-th code.  The index of a
+ * table entry alone tells the weight to whose entries it belongs, and the code's number among
+ * these.  So no lane waits for another one's entries.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_TREE_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_TREE_CUH
@@ -28,8 +28,8 @@ WHARF_DEVICE void read_plain_weights(const state &st, uint32_t at, uint32_t n)
     syncwarp();
 }
 
-/* collective.  Two states in turn, from bit p of the window down to bit `begin`; it is over when
- * there are not the bits that one of them goes on with.  How many weights; 0: it is not good. */
+/* collective.  Weights by two states in turn, from bit p of the window down to bit `begin`.  They
+ * end when too few bits are left for the next state.  Returns how many; 0: they are not good. */
 WHARF_DEVICE uint32_t decode_weights(shared &s, uint32_t log, uint32_t begin, uint32_t p)
 {
     if (p - begin < 2 * log)

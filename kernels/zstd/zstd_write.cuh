@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zstd_write.cuh: turns sequences into output, up to 32 at a time, as lz_write.cuh does.
+ * zstd_write.cuh: turns sequences into output, up to 32 at a time, by the method of lz_write.cuh.
  *
- * Literals by a tree stand in the output themselves, at the end of the room that the block has, as
- * on the CPU: what is written stays behind what is still to be read.  So bytes are made in their
- * order, and the loads of a span come before its stores, with a syncwarp() between.
+ * Huffman-coded literals are decoded into the output itself, at the end of the room that the block
+ * has, as on the CPU.
+ *
+ * Invariant: output that is written stays behind the literals that are still to be read.  Therefore
+ * bytes are made in their order, and all loads of a span precede its stores, with a syncwarp()
+ * between.
  */
 #ifndef WHARF_KERNELS_ZSTD_ZSTD_WRITE_CUH
 #define WHARF_KERNELS_ZSTD_ZSTD_WRITE_CUH
@@ -116,8 +119,8 @@ WHARF_DEVICE bool is_cycle(const batch &b, const sequence &s, uint32_t alone)
 
 /*
  * collective.  Writes a batch of `total` bytes, up to MAX_BATCH_NBYTES, which fit, and whose
- * matches reach back no farther than to the first byte of output.  What is before must be there;
- * synchronises at its end.
+ * matches reach back no farther than to the first byte of output.  All output before the batch must
+ * be visible to the warp.  Synchronises at its end.
  */
 WHARF_DEVICE void write_batch(const batch &b, const sequence &s, uint32_t total)
 {
