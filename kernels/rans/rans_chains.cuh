@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_chains.cuh: several decoders of one stream side by side in a warp, as fast as it goes.
+ * rans_chains.cuh: several decoders of one stream, interleaved in a warp.  For streams of bytes
+ * with one distribution, and for streams with registered models.
  *
- * A *chain* is one decoder on its way, 32 coders by 32 lanes.  A warp runs CHAINS of them by turns
- * (rans_loops.cuh), each from a split's window to the end of the window of the split with which the
- * next chain began.
+ * A *chain* is one decoder, 32 coders in 32 lanes.  A warp runs CHAINS of them (rans_loops.cuh).
+ * Each goes from a split's window to the end of the window of the split with which the next chain
+ * began.
  *
- * They are for streams of bytes with one distribution, and for those with registered models, and
- * only say whether all was good: what they refuse is gone through again from the start by
- * walk_groups, which alone decides.  As rans_pieces.cuh says, each verifies every window that it
- * passes, and that of the next chain's split; so if none refuses, one decoder that runs through
- * would have gone through their very states.
+ * Invariant: each chain verifies every window that it passes, also that of the next chain's split.
+ * So if no chain refuses, one decoder that ran through the whole stream would have had the same
+ * states.  Chains only say whether all was good; if not, walk_groups decodes the stream again from
+ * its start and alone reports errors.
  *
- * All chains go on together, mostly by batches of BATCH_NGROUPS groups.  One that is at its end
- * goes on as well: it then delivers symbols that the next one delivers too.
+ * All chains proceed together, mostly in batches of BATCH_NGROUPS groups.  A chain at its end
+ * proceeds too: it then writes symbols that the next chain also writes, with the same values.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_CHAINS_CUH
 #define WHARF_KERNELS_RANS_RANS_CHAINS_CUH
@@ -25,10 +25,10 @@ namespace wharf
 namespace rans
 {
 
-/* As many as hide each other's waiting: 16 warps of them are faster than 24 of two. */
+/* As many as hide each other's latency: 16 warps with four are faster than 24 with two. */
 constexpr unsigned N_CHAINS = 4;
 
-/* Chains on their way; `state`, and a window's start and state, are this lane's, all else is the
+/* The chains of a warp.  `state`, and a window's start and state, are this lane's; all else is the
  * same in all lanes. */
 template <unsigned CHAINS>
 struct chains {
@@ -55,9 +55,9 @@ struct chain_setting {
 };
 
 /*
- * Of the steps below only free_batches is inlined, and chains lie in local memory between them:
- * what other steps need would take registers from that loop, as a function of its own gets only
- * those that its callers leave.
+ * Of the steps below only free_batches is inlined, and between them the chains are in local memory.
+ * Inlining the others would take registers from the loop of free_batches, and so would calling it,
+ * because a function gets only the registers that its callers leave.
  */
 
 /* The model, as far as it is needed here. */
@@ -96,8 +96,8 @@ WHARF_DEVICE void put_chains(Chains &there, const loop_chains<CHAINS> &c, uint32
     }
 }
 
-/* collective.  n batches of all chains where nothing is near.  Whether all slots were
- * somebody's. */
+/* collective.  Decodes n batches of all chains, where no window or end is near.  Returns whether
+ * all slots belong to symbols. */
 template <lookup KIND, unsigned CHAINS>
 WHARF_DEVICE bool free_batches(chain_setting<CHAINS> s, chains<CHAINS> &there, uint32_t n)
 {
@@ -133,8 +133,8 @@ WHARF_DEVICE void next_chain_window(const stream &in, chains<CHAINS> &c, unsigne
         next_split(in, c.window[k]);
 }
 
-/* collective.  n groups of all chains, up to the end of each one's window at most, or behind it if
- * it is the last that the chain looks at; whether all was good. */
+/* collective.  Decodes n groups of all chains: at most to the end of each one's window, or beyond
+ * it if it is the last window that the chain verifies.  Returns whether all was good. */
 template <lookup KIND, unsigned CHAINS>
 WHARF_DEVICE_NOINLINE bool look_chains(chain_setting<CHAINS> s, chains<CHAINS> &there, uint32_t n)
 {

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_decode.cuh: the rans codec, encoders/rans/rans_format.h, on the device: one warp a stream,
- * coder i's symbols by lane i; of a stream with enough splits, four parts by turns.
+ * rans_decode.cuh: the rans codec (encoders/rans/rans_format.h) on the device, one warp a stream.
+ * Lane i decodes the symbols of coder i.
+ *
+ * A stream with enough splits is decoded as four chains, which take turns (rans_chains.cuh); any
+ * other stream, and any that chains refuse, by one decoder (rans_groups.cuh), which alone reports
+ * errors.  RANS.md explains the design.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_DECODE_CUH
 #define WHARF_KERNELS_RANS_RANS_DECODE_CUH

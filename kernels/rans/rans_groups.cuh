@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_groups.cuh: groups of 32 symbols, one a lane.
+ * rans_groups.cuh: one decoder of a rans stream: groups of 32 symbols, one a lane.
  *
  * READ ME FIRST: directions.  Groups go upwards, words downwards: next_word is the number of the
  * word that is taken next, -1 when none is left.
  *
- * exact_group looks at every rule of rans_format.h, and alone decides.  fast_groups goes through
- * groups where no split, no end of the words and no last symbol is near.
+ * fast_groups decodes groups that are far from splits, from the end of the words and from the last
+ * symbol.  If it refuses, its groups are decoded again by exact_group, which checks every rule of
+ * rans_format.h and alone reports errors.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_GROUPS_CUH
 #define WHARF_KERNELS_RANS_RANS_GROUPS_CUH
@@ -18,7 +19,7 @@ namespace wharf
 namespace rans
 {
 
-/* One decoder on its way; `state` is this lane's, all else is the same in all lanes. */
+/* One decoder.  `state` is this lane's; all else is the same in all lanes. */
 struct walk {
     uint8_t *out;
     uint32_t state;
@@ -27,7 +28,7 @@ struct walk {
     split next;     /* whose window comes next, or is being passed */
 };
 
-/* One lane.  Symbol `number` to its 1 or 2 bytes. */
+/* One lane.  Stores symbol `number`, 1 or 2 bytes. */
 WHARF_DEVICE void put_symbol(uint8_t *out, uint32_t symbol_nbytes, uint32_t number, uint32_t symbol)
 {
     if (symbol_nbytes == 1) {
@@ -38,13 +39,13 @@ WHARF_DEVICE void put_symbol(uint8_t *out, uint32_t symbol_nbytes, uint32_t numb
     }
 }
 
-/* collective.  The bit of the stream at which errors of the next group stand. */
+/* collective.  The bit of the stream at which errors of the next group are reported. */
 WHARF_DEVICE uint32_t bit_of(const stream &in, int32_t next_word)
 {
     return 8 * in.words_at + WHARF_RANS_WORD_NBITS * (uint32_t)(next_word + 1);
 }
 
-/* collective.  In front of the first group. */
+/* collective.  Sets the walk up before the first group. */
 WHARF_DEVICE void begin_walk(const stream &in, uint8_t *out, walk &w)
 {
     uint32_t at = in.body_at + 4 * lane_id();
@@ -55,7 +56,7 @@ WHARF_DEVICE void begin_walk(const stream &in, uint8_t *out, walk &w)
     first_split(in, w.next);
 }
 
-/* What a decode asks as it goes on. */
+/* What a decode looks up while it runs. */
 struct watcher {
     step_counter steps;
     stop_word stop;
@@ -87,17 +88,18 @@ struct watcher {
     static constexpr uint32_t GROUPS_BETWEEN_LOOKS = 1024;
 };
 
-/* An exact group waits for memory some times, and where a window ends behind it for a split as
- * well, eight microseconds in all where that is the host's: a decode with a split for every few
- * groups looks after 64 of them. */
+/* As how many fast groups an exact one counts for the checks whether to stop.  It waits for memory
+ * a few times, and also for a split if a window ends after it: eight microseconds in all if that is
+ * the host's memory.  So a decode with a split every few groups checks every 64 of them. */
 constexpr uint32_t EXACT_AS_FAST = 16;
 
-/* ---- carefully ----------------------------------------------------------------------------- */
+/* ---- exactly ------------------------------------------------------------------------------- */
 
 /*
- * collective.  Whether the lanes that take a word in this group of a window do so as the split
- * says: each that starts now with the split's state, none that starts later once the split's first
- * word was taken, and that one by the first lane that starts in the first group.
+ * collective.  Whether the lanes that take a word in this group of a window do as the split says.
+ * A lane that starts now must have the split's state.  A lane that starts later must take no word
+ * once the split's first word was taken.  In the window's first group, the first lane that starts
+ * must take that word.
  */
 WHARF_DEVICE bool agrees_with_split(const walk &w, uint32_t takers)
 {
@@ -113,7 +115,7 @@ WHARF_DEVICE bool agrees_with_split(const walk &w, uint32_t takers)
     return !any_lane(!good) && (now & ~takers) == 0 && (takers & later & ~before_cut) == 0;
 }
 
-/* collective.  The next group: rule 7.  After a failure the walk is over. */
+/* collective.  Decodes the next group by rule 7.  After a failure the walk is over. */
 template <lookup KIND>
 WHARF_DEVICE uint32_t exact_group(const stream &in, const model &m, walk &w)
 {
@@ -150,18 +152,18 @@ WHARF_DEVICE uint32_t exact_group(const stream &in, const model &m, walk &w)
 
 /* Groups between two looks at the words. */
 constexpr uint32_t RING_BATCH_NGROUPS = 4;
-/* Words that a batch takes at most, and that are fetched at once. */
+/* The most words that a batch takes, and the words that are fetched at once. */
 constexpr uint32_t RING_BATCH_NWORDS = RING_BATCH_NGROUPS * WARP_LANES;
 constexpr uint32_t RING_NWORDS = 2 * RING_BATCH_NWORDS;
 
-/* Words by their number modulo RING_NWORDS, twice, so that a batch's lie in one piece. */
+/* Words by their number modulo RING_NWORDS, twice, so that those of a batch are contiguous. */
 struct word_ring {
     alignas(8) uint16_t words[2 * RING_NWORDS];
 };
 
 /*
- * The words on their way to the lanes: those from `first` on are in the ring as far as they are
- * still needed, and the 128 before them on their way in `pending`.
+ * The words on their way to the lanes.  Those from `first` on are in the ring, as long as they are
+ * needed; the 128 before them are being loaded to `pending`.
  */
 struct word_stream {
     word_ring *ring;
@@ -220,8 +222,8 @@ WHARF_DEVICE uint32_t transpose_bytes(uint32_t v)
     return lane & 2 ? byte_perm(other, v, 0x7632) : byte_perm(v, other, 0x5410);
 }
 
-/* collective.  A batch's symbols, of which these are this lane's, to their places, four bytes a
- * lane where the output is aligned. */
+/* collective.  Stores a batch's symbols, of which each lane passes its own: four bytes a lane where
+ * the output is aligned. */
 template <lookup KIND>
 WHARF_DEVICE void put_batch(const model &m, const walk &w,
                             const uint32_t symbols[RING_BATCH_NGROUPS], bool is_aligned)
@@ -256,9 +258,9 @@ WHARF_DEVICE void load_indexes(const stream &in, const model &m, uint32_t group,
 }
 
 /*
- * collective.  n_groups, a multiple of RING_BATCH_NGROUPS, that are whole, in front of the next
- * window, and for all of which there are words.  False when a slot was nobody's: then the walk is
- * over, at a group before the one that it says.
+ * collective.  Decodes n_groups groups, a multiple of RING_BATCH_NGROUPS.  They must be whole, lie
+ * before the next window, and have all their words.  False if a slot belongs to no symbol: then the
+ * walk's position is undefined, and the caller starts again from where it was before.
  */
 template <lookup KIND>
 WHARF_DEVICE bool fast_groups(const stream &in, const model &m, word_ring &ring, walk &w,
@@ -305,10 +307,10 @@ WHARF_DEVICE bool fast_groups(const stream &in, const model &m, word_ring &ring,
     return !any_lane(nobodys >> 31);
 }
 
-/* Groups in one go: in between it is looked whether to go on. */
+/* Groups between two checks whether to stop. */
 constexpr uint32_t MAX_FAST_NGROUPS = 1024;
 
-/* Groups that fast_groups may go through. */
+/* How many groups fast_groups may decode next. */
 WHARF_DEVICE uint32_t count_fast(const stream &in, const walk &w, uint32_t end_group)
 {
     uint32_t n_whole = in.n_symbols / WARP_LANES;
@@ -322,8 +324,8 @@ WHARF_DEVICE uint32_t count_fast(const stream &in, const walk &w, uint32_t end_g
 }
 
 /*
- * collective.  From where the walk is to end_group; the reason, and in ret_bit where it stands.
- * What fast_groups refuses is gone through again, carefully, from where it began.
+ * collective.  Decodes from the walk's position to end_group.  Returns a reason, and in ret_bit the
+ * place of the error.  Groups that fast_groups refuses are decoded again by exact_group.
  */
 template <lookup KIND>
 WHARF_DEVICE uint32_t walk_groups(const stream &in, const model &m, word_ring &ring, watcher &watch,

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_half_words.cuh: the words of chains that half a warp has each (rans_halves.cuh), on their
- * way from the input to the lanes.
+ * rans_half_words.cuh: the words of a chain that half a warp decodes (rans_halves.cuh), on their
+ * way from the input to its lanes.
  *
  * READ ME FIRST: directions.  Words are taken downwards.  Positions are in bytes from
  * word_source.aligned, as if words began at an even byte: word i ends at 2 * (skew + i + 1).
  *
- * A chain's words come in blocks of 256 bytes that begin at multiples of that, block b to slot b %
- * RING_NSLOTS of its ring.  Slot 0 is there once more behind the last one, so that the words of
- * some groups, as many as a slot holds at most, are in one piece.  The block below all these is on
- * its way in registers.
+ * A chain's words are loaded in blocks of 256 bytes, aligned to 256.  Block b goes to slot b %
+ * RING_NSLOTS of the chain's ring.  A copy of slot 0 follows the last slot, so that the words of
+ * some groups, at most a slot of them, are contiguous.  The next block below is already being
+ * loaded, to registers.
  *
- * Each lane knows where the word ends that its second coder takes; its first coder's is the one
- * above.  From group to group that moves by the takers from the second coder on in the one group
- * and in front of it in the other: bits of two votes that never meet, so one count.  Where a chain
- * stands, the same in all its lanes, is found only when that is asked for (settle).
+ * Each lane keeps the position where the word of its second coder ends; its first coder's word is
+ * the one above.  From one group to the next the position moves by the takers from the second coder
+ * on in the old group, plus those before it in the new one.  These bits of the two votes never
+ * overlap, so one population count gives the sum.  The chain's own position, which is the same in
+ * all its lanes, is computed only on demand (settle).
  *
- * Nothing here says that words have run out: those below number 0 are whatever stands there in the
- * input, and whoever took some finds a next word below -1.
+ * Nothing here notices that the words have run out.  Words below number 0 are whatever bytes
+ * precede them in the input; the caller finds a next word below -1 afterwards.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_HALF_WORDS_CUH
 #define WHARF_KERNELS_RANS_RANS_HALF_WORDS_CUH

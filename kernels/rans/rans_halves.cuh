@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_halves.cuh: four decoders of one stream of bytes in a warp, each by half of its lanes.
+ * rans_halves.cuh: four decoders (chains, rans_chains.cuh) of one stream of bytes in a warp, each
+ * in one half of the warp.
  *
- * A half is 16 lanes, each with two neighbouring coders of a chain (rans_chains.cuh says what that
- * is), and it runs two chains by turns, each a *set*: of set s the low half has chain 2 * s, the
- * high half chain 2 * s + 1.  A group of all chains is four look-ups a lane, as it is with a coder
- * of each chain a lane.  But what a lane's two coders have in common is done once for both:
+ * A half is 16 lanes, and each lane has two neighbouring coders of a chain.  A half runs two chains
+ * in turn, one of each *set*: the low half has chain 2 * s of set s, the high half chain 2 * s + 1.
+ * A group of all four chains takes four look-ups a lane, as many as with one coder of each chain in
+ * each lane.  But work that a lane's two coders share is done once:
  *
- *   - a chain's takers, 32 bits, come from two votes, and words are counted once for both;
- *   - the two symbols are one store, and of four groups four neighbours make one of 8 bytes a lane;
- *   - all that a chain has is in its own lanes' registers, and what is done now and then, such as
- *     bringing words or reading a split, two chains do side by side.
+ *   - a chain's takers, 32 bits, come from two votes, and words are counted once for both coders;
+ *   - the two symbols are one store; the symbols of four groups are exchanged between four
+ *     neighbouring lanes and make one store of 8 bytes a lane;
+ *   - a chain's variables are in the registers of its own lanes only, and rare work, such as
+ *     loading words or reading a split, is done for two chains at the same time.
  *
- * Four coders a lane would be fewer instructions still, but then each look at words goes to four
- * places, which fall on the same banks of shared memory more often than stores are saved.
+ * Four coders a lane would take fewer instructions still.  But then each load of words goes to four
+ * places, and these conflict in the banks of shared memory more than the saved stores gain.
  *
- * A chain goes from a split's window to the end of the window of the split with which the next one
- * began, and verifies all windows that it passes; so if none refuses, one decoder that runs through
- * would have gone through their very states.  A chain at its end goes on, without storing anything,
- * until all are at theirs.
+ * Invariant: a chain goes from a split's window to the end of the window of the split with which
+ * the next chain began, and verifies all windows that it passes.  So if no chain refuses, one
+ * decoder that ran through the whole stream would have had the same states.  A chain at its end
+ * proceeds, without storing, until all chains are at theirs.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_HALVES_CUH
 #define WHARF_KERNELS_RANS_RANS_HALVES_CUH

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_indexed.cuh: the rans codec for a kernel of its own, in which registered models of 16-bit
- * symbols or of several distributions are decoded by chains: they need no tables in shared memory,
- * so that the first cache has more of the image's.  All other streams have one decoder a warp.
+ * rans_indexed.cuh: the rans codec for a kernel of its own, for registered models of 16-bit symbols
+ * or of several distributions, which chains decode.
+ *
+ * Such models need no tables in shared memory, so the first-level cache can hold more of the
+ * model's image.  All other streams have one decoder a warp here.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_INDEXED_CUH
 #define WHARF_KERNELS_RANS_RANS_INDEXED_CUH

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_loops.cuh: the loops of several decoders of one stream side by side in a warp: chains
- * (rans_chains.cuh) of a chunk, or strands (rans_strands.cuh) of a stream that a whole GPU decodes.
+ * rans_loops.cuh: the loops of several decoders of one stream, side by side in a warp: chains of a
+ * chunk (rans_chains.cuh), or strands of a stream that the whole GPU decodes (rans_strands.cuh).
  *
- * State, look-up, state, vote, word hang on each other, some 130 cycles a group.  So a warp takes
- * CHAINS decoders further by turns, step by step for all, so that each step of one is hidden by the
- * others'.  What is held here is all that changes: whatever else a loop held would take registers
- * from it, and the compiler would put one chain's part behind another's.
+ * Idea: in one decoder, the look-up, the new state, the vote and the load of words depend on each
+ * other, some 130 cycles a group.  So a warp interleaves CHAINS decoders, step by step, and each
+ * one's latency is hidden by the steps of the others.
+ *
+ * The structs here hold only what changes in the loops.  Anything more would take registers from
+ * them, and the compiler would no longer interleave the chains but put one after another.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_LOOPS_CUH
 #define WHARF_KERNELS_RANS_RANS_LOOPS_CUH
@@ -19,13 +21,13 @@ namespace wharf
 namespace rans
 {
 
-/* Shared memory of a warp's chains: their words, */
+/* Shared memory of a warp's chains: their words. */
 template <unsigned CHAINS>
 struct chain_buffers {
     word_buffer words[CHAINS];
 };
 
-/* and where symbols have one of several distributions, the indexes of a batch. */
+/* If symbols have one of several distributions: the indexes of a batch, also in shared memory. */
 template <unsigned CHAINS>
 struct index_buffers {
     alignas(8) uint8_t of[CHAINS][BATCH_NGROUPS * WARP_LANES];
@@ -41,7 +43,7 @@ struct loop_setting {
     uint8_t *out;
 };
 
-/* What does. */
+/* What changes in a loop. */
 template <unsigned CHAINS>
 struct loop_chains {
     uint32_t state[CHAINS]; /* this lane's */
@@ -54,8 +56,7 @@ WHARF_DEVICE uint32_t slot_of(const model &m, uint32_t state)
     return opaque(state & ((1u << m.n_bits) - 1));
 }
 
-/* One lane.  What the slots of all chains' states stand for, which come to this lane's symbols of
- * these groups. */
+/* One lane.  Looks up the slots of all chains' states, for this lane's symbols of these groups. */
 template <lookup KIND, unsigned CHAINS>
 WHARF_DEVICE void find_all(const loop_setting<CHAINS> &s, const uint32_t group[CHAINS],
                            const uint32_t state[CHAINS], found f[CHAINS])
@@ -72,7 +73,7 @@ WHARF_DEVICE void find_all(const loop_setting<CHAINS> &s, const uint32_t group[C
         f[k] = find<KIND>(s.m, s.in, WARP_LANES * group[k] + lane_id(), slots[k]);
 }
 
-/* collective.  Sees to it that a batch's words of all chains are at hand. */
+/* collective.  Ensures that the words of a batch are in the buffers, for all chains. */
 template <unsigned CHAINS>
 WHARF_DEVICE void ensure_words(const loop_setting<CHAINS> &s, loop_chains<CHAINS> &c)
 {
@@ -80,7 +81,7 @@ WHARF_DEVICE void ensure_words(const loop_setting<CHAINS> &s, loop_chains<CHAINS
     WHARF_UNROLL
     for (unsigned k = 0; k < CHAINS; k++)
         all &= c.feed[k].has_batch(s.buffers.words[k]);
-    /* Mostly all have: one jump is less than a jump each. */
+    /* Mostly all have, and one branch costs less than one for each chain. */
     if (!any_lane(!all))
         return;
     WHARF_UNROLL
@@ -90,17 +91,17 @@ WHARF_DEVICE void ensure_words(const loop_setting<CHAINS> &s, loop_chains<CHAINS
 
 /* ---- where nothing is near ------------------------------------------------------------------ */
 
-/* Groups in a row in the code: of four chains more than four are more instructions than a
- * multiprocessor has at hand. */
+/* By how many groups the loop is unrolled.  With four chains, more than four groups would exceed
+ * the instruction cache. */
 template <unsigned CHAINS>
 WHARF_CONSTEXPR uint32_t in_a_row()
 {
     return CHAINS < 4 ? BATCH_NGROUPS : BATCH_NGROUPS / 2;
 }
 
-/* collective.  The next group of all chains, to `to`: a byte a lane, since bringing four groups'
- * together takes longer and makes the loop longer.  Returns `nobodys`, with the highest bit set if
- * a slot was. */
+/* collective.  Decodes the next group of all chains to `to`.  Each lane stores single bytes:
+ * combining those of four groups takes longer.  Returns `nobodys`, with the highest bit set if a
+ * slot belongs to no symbol. */
 template <lookup KIND, unsigned CHAINS>
 WHARF_DEVICE uint32_t free_group(const model &m, loop_chains<CHAINS> &c, uint8_t *const to[CHAINS],
                                  uint32_t ahead, uint32_t nobodys)
@@ -131,8 +132,8 @@ WHARF_DEVICE uint32_t free_group(const model &m, loop_chains<CHAINS> &c, uint8_t
     return nobodys;
 }
 
-/* collective.  n batches of bytes of all chains, from `group` on.  The highest bit is set if a slot
- * of this lane was nobody's. */
+/* collective.  Decodes n batches of bytes of all chains, from `group` on.  Returns a word whose
+ * highest bit is set if a slot of this lane belongs to no symbol. */
 template <lookup KIND, unsigned CHAINS>
 WHARF_DEVICE uint32_t go_by_bytes(const loop_setting<CHAINS> &s, loop_chains<CHAINS> &c,
                                   const uint32_t group[CHAINS], uint32_t n)
@@ -160,10 +161,10 @@ WHARF_DEVICE uint32_t go_by_bytes(const loop_setting<CHAINS> &s, loop_chains<CHA
 
 /* ---- where windows are passed --------------------------------------------------------------- */
 
-/* Groups, or words, that no run comes to: where there is no window. */
+/* A number of a group, or of a word, that no run reaches: there is no window. */
 constexpr int32_t NO_WINDOW = 1 << 28;
 
-/* What was bad in this lane, gathered by few instructions. */
+/* Whether anything was bad in this lane, gathered with few instructions. */
 struct findings {
     uint32_t signs;       /* the highest bit is set if something was */
     uint32_t differences; /* or any bit */
@@ -229,7 +230,7 @@ struct passed_windows {
     }
 };
 
-/* collective.  Sees to it that a batch's words are at hand, windows passed. */
+/* collective.  Ensures that the words of a batch are in the buffers, where windows are passed. */
 template <unsigned CHAINS>
 WHARF_DEVICE void ensure_looking(const loop_setting<CHAINS> &s, loop_chains<CHAINS> &c,
                                  passed_windows<CHAINS> &w)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_model.cuh: a model's tables, built by the warp from its packed form, and looking up in them.
+ * rans_model.cuh: the tables of a model, which the warp builds from the model's packed form, and
+ * look-ups in them.
  *
  * One distribution of bytes has its tables in shared memory:
- *   n up to a limit    by slot, symbol, frequency and the slot's place in its range in 32 bits
- *   more               by BUCKET_NBITS bits of the slot the symbol that its first slot belongs to,
- *                      and by symbol the range: slots near a bucket's end belong to one of the
- *                      next symbols, up to the next bucket's
- * Other models have in scratch each symbol's first slot, where slots are found by halving;
- * registered ones the tables of their image (encoders/rans/rans_image.h).
+ *   n up to a limit    an entry of 32 bits for each slot: symbol, frequency, and the slot's place
+ *                      in the symbol's range
+ *   larger n           for each bucket of slots (their top BUCKET_NBITS bits) the symbol of its
+ *                      first slot, and for each symbol its range: a slot belongs to the bucket's
+ *                      symbol or to one after it, up to the next bucket's
+ *
+ * Other models have the first slot of each symbol in scratch, and are searched by bisection.
+ * Registered models have the tables of their image (encoders/rans/rans_image.h).
  */
 #ifndef WHARF_KERNELS_RANS_RANS_MODEL_CUH
 #define WHARF_KERNELS_RANS_RANS_MODEL_CUH

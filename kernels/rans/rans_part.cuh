@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_part.cuh: a part of a rans stream, by one warp that brings what it needs here by itself:
- * part.cuh.
+ * rans_part.cuh: decodes a part of a rans stream (part.cuh) with one warp, which itself fetches
+ * what it needs of the stream.
  *
- * Of M splits, and the stream's beginning, n parts begin with number i * M / n.  As the pieces of
- * rans_pieces.cuh, a part decodes its first split's window without delivering it, and goes to the
- * end of the window of the split that the next part begins with, which it verifies.  Rule 4 it
- * holds against its own splits and those two.
+ * Split 0 of M is the stream's beginning.  Of n parts, part i begins with split i * M / n.  Like
+ * the pieces of rans_pieces.cuh, a part decodes the window of its first split without delivering
+ * it, and continues to the end of the window of the split that the next part begins with, which it
+ * verifies.  It checks rule 4 for its own splits and the two beside them.
  *
- * It has the stream up to the fields' end, the states of its splits, and a window of the words:
- * those that its splits say that it takes, and some more, since what the splits say need not be
- * so.  Where those do not do it refuses: what the stream is worth then somebody has to say who has
- * all of it.
+ * The warp fetches the stream up to the end of the fields, the states of the part's splits, and a
+ * window of words: those that its splits claim it takes, and some more, because the claim may be
+ * wrong.  If the window does not suffice the part is refused.  The chunk's outcome then has to come
+ * from a decoder that has all of the stream.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_PART_CUH
 #define WHARF_KERNELS_RANS_RANS_PART_CUH
@@ -25,15 +25,15 @@ namespace wharf
 namespace rans
 {
 
-/* How much of a stream is looked at first, and how many times as much then. */
+/* How much of a stream is fetched first, and by which factor more each time after. */
 constexpr uint32_t FIRST_FETCH_NBYTES = 4096;
 constexpr uint32_t FETCH_FACTOR = 4;
 
-/* Words are fetched ahead of those that are taken, up to three times 128: so far below a window
- * something of the input has to be. */
+/* Words are fetched ahead of those that are taken, up to three times 128, so the input has to reach
+ * this far below a window. */
 constexpr uint32_t WORDS_MARGIN_NBYTES = 3 * RING_BATCH_NWORDS * WHARF_RANS_WORD_NBYTES;
 
-/* A split without what each lane has of it.  The same in all lanes. */
+/* What of a split is the same in all lanes. */
 struct edge {
     uint32_t number, starts_at; /* of its own starts */
     uint32_t first_group, last_group;
@@ -50,13 +50,13 @@ struct stretch {
     bool is_last;
 };
 
-/* collective.  What is here of the stream, as its beginning. */
+/* collective.  The part of the stream that was fetched, as a stream's beginning. */
 WHARF_DEVICE void see_input(stream &in, const part_input &input)
 {
     in.source.init(input.to + input.begin, input.used - input.begin);
 }
 
-/* collective.  Takes the stream apart, of which it brings as much here as that needs. */
+/* collective.  Parses the stream, and fetches as much of it as that needs. */
 WHARF_DEVICE uint32_t fetch_front(stream &in, part_job &part, uint32_t &ret_at)
 {
     uint32_t in_nbytes = part.chunk.in_nbytes;
@@ -96,7 +96,7 @@ WHARF_DEVICE uint32_t part_split(const stream &in, uint32_t i, uint32_t n)
     return (uint32_t)((uint64_t)i * in.n_splits / n);
 }
 
-/* collective.  The states of splits `first` to `last`, both from 1 on. */
+/* collective.  Fetches the states of splits `first` to `last`, which are at least 1. */
 WHARF_DEVICE bool fetch_states(stream &in, part_job &part, uint32_t first, uint32_t last)
 {
     uint32_t from = in.split_states_at + (first - 1) * WHARF_RANS_SPLIT_STATES_NBYTES;
@@ -140,14 +140,14 @@ WHARF_DEVICE uint32_t take_splits(const stream &in, uint32_t first, uint32_t end
     }
 }
 
-/* Words below those that a part is to take: as many as the window may hold that it verifies, and
- * an eighth for what is not as it should be. */
+/* How many words to fetch below those that a part should take: as many as the window that it
+ * verifies may hold, and an eighth more in case the splits are wrong. */
 WHARF_DEVICE int64_t spare_words(const edge &last, int64_t n_words)
 {
     return (int64_t)WARP_LANES * (last.last_group - last.first_group + 1) + n_words / 8 + 1024;
 }
 
-/* collective.  The window of the words. */
+/* collective.  Fetches the window of words. */
 WHARF_DEVICE bool fetch_words(stream &in, part_job &part, stretch &of)
 {
     int64_t end = part.number == 0 ? in.n_words : of.first.first_word + 1;
@@ -176,7 +176,7 @@ WHARF_DEVICE bool has_words(const stretch &of, const walk &w, uint32_t n)
     return of.least_word == 0 || w.next_word + 1 - of.least_word >= (int32_t)n;
 }
 
-/* collective.  Into the states that the part's first split has behind its window. */
+/* collective.  Goes through the window of the part's first split, to the states after it. */
 template <lookup KIND>
 WHARF_DEVICE uint32_t join(const stream &in, const model &m, const stretch &of, watcher &watch,
                            walk &w)
@@ -200,7 +200,8 @@ WHARF_DEVICE uint32_t join(const stream &in, const model &m, const stretch &of, 
     return WHARF_REASON_NONE;
 }
 
-/* collective.  Delivers the part's groups, as far as the window certainly reaches at a time. */
+/* collective.  Delivers the part's groups, each time as many as the window certainly suffices for.
+ */
 template <lookup KIND>
 WHARF_DEVICE uint32_t walk_stretch(const stream &in, const model &m, word_ring &ring,
                                    const stretch &of, watcher &watch, walk &w, uint32_t &ret_bit)
@@ -218,7 +219,7 @@ WHARF_DEVICE uint32_t walk_stretch(const stream &in, const model &m, word_ring &
     return reason;
 }
 
-/* collective.  All that is decoded of a part.  Not inlined: once for each kind of tables. */
+/* collective.  Decodes the part.  Not inlined: there is one for each kind of tables. */
 template <lookup KIND, typename Shared>
 WHARF_DEVICE_NOINLINE uint32_t walk_part(const stream &in, const model &given,
                                          shared_ref<Shared> memory, part_job &part,
@@ -281,7 +282,7 @@ WHARF_DEVICE part_range range_of(const stream &in, const part_job &part)
             part.number + 1 == n, false};
 }
 
-/* collective.  Up to rule 4, what is wrong, or REFUSED or STOPPED. */
+/* collective.  Checks the stream up to rule 4.  Returns a reason, REFUSED or STOPPED. */
 WHARF_DEVICE uint32_t fetch_splits(stream &in, part_job &part, const part_range &range, stretch &of)
 {
     uint32_t first = range.first > 0 ? range.first : 1;
@@ -299,7 +300,7 @@ WHARF_DEVICE uint32_t fetch_splits(stream &in, part_job &part, const part_range 
     return indexes_are_good(in) ? WHARF_REASON_NONE : WHARF_REASON_RANS_HEADER;
 }
 
-/* collective.  The groups that a part delivers, in bytes; false: more than it may have. */
+/* collective.  The bytes that a part delivers.  False if they are too many. */
 WHARF_DEVICE bool measure(const stream &in, const part_job &part, const part_range &range,
                           stretch &of, uint32_t &ret_begin, uint32_t &ret_nbytes)
 {

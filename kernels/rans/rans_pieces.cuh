@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_pieces.cuh: pieces of a rans stream one by one, kernels/rans_pieces.h, by the warps of a
- * block, which share the tables: those that rans_strands.cuh refused, which are verified here.
+ * rans_pieces.cuh: decodes and verifies pieces of a rans stream (kernels/rans_pieces.h) that
+ * rans_strands.cuh refused, one by one.  The warps of a block share the tables.
  *
- * A piece decodes its first split's window without delivering it, up to the end of the window of
- * the split that the next piece begins with, and verifies all windows that it passes, that one too.
- * So as long as all pieces before one are good, that one begins where one decoder that runs through
- * would be, with its states, and its first failure is the stream's.
+ * A piece decodes the window of its first split without delivering it, and continues to the end of
+ * the window of the split that the next piece begins with.  It verifies all windows that it passes,
+ * that one included.
+ *
+ * Invariant: as long as all pieces before it are good, a piece begins where one decoder that ran
+ * through the whole stream would be, with the same states.  So the first failure of the first bad
+ * piece is the stream's.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_PIECES_CUH
 #define WHARF_KERNELS_RANS_RANS_PIECES_CUH

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_quick.cuh: chunks as most are, as fast as it goes: bytes of one distribution that stands in
- * the stream, n up to 11, and four splits.
+ * rans_quick.cuh: a fast decoder for the commonest kind of chunk: bytes of one distribution, the
+ * model in the stream, n up to 11, and four splits.
  *
- * Most of what a warp does in front of the first group waits: for memory, and each field for the
- * one before it.  So the stream's first FRONT_NBYTES are brought to shared memory at once, fields
- * and model are read there, and the words are on their way while tables are made.  All that lasts
- * is in registers, nothing here is in local memory or called.
+ * Idea: before the first group a warp mostly waits, for memory, and for each field before it can
+ * read the next.  So it loads the first FRONT_NBYTES of the stream to shared memory at once, reads
+ * fields and model there, and lets the words arrive while it builds the tables.  Everything that
+ * lives long is in registers; nothing is in local memory, and nothing is called.
  *
- * Whatever is not as it mostly is, is left, bad streams among them: rans_decode, in a kernel behind
- * this one's, decodes such a chunk from its beginning.  What is not left is good: all rules of
- * rans_format.h are looked at here, or follow.
+ * Any other chunk, a bad one included, is left: rans_decode decodes it from its beginning, in a
+ * kernel that runs after this one.
+ *
+ * Invariant: a chunk that is not left is good.  All rules of rans_format.h are checked here, or
+ * follow from what is checked.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_QUICK_CUH
 #define WHARF_KERNELS_RANS_RANS_QUICK_CUH
@@ -24,7 +26,7 @@ namespace rans
 {
 
 constexpr uint32_t QUICK_NSPLITS = 2 * N_SETS;
-/* More than any packed model of bytes is. */
+/* More than the size of any packed model of bytes. */
 constexpr uint32_t MAX_QUICK_MODEL_NBYTES = 600;
 constexpr uint32_t N_FRONT_QUADS = 96, FRONT_NBYTES = N_FRONT_QUADS * sizeof(u32x4);
 
@@ -86,8 +88,7 @@ WHARF_DEVICE void bring_front(const input_source &in, u32x4 *front)
     syncwarp();
 }
 
-/* Bits of the stream from its front in shared memory.  What lies behind that is not there: who asks
- * for it gets any bits. */
+/* Bits of the stream, from its front in shared memory.  Bits after the front are undefined. */
 struct front_reader {
     shared_table words;
     uint32_t begin; /* bytes in front of the stream */
@@ -132,7 +133,7 @@ WHARF_DEVICE int32_t signed_of(uint32_t v, uint32_t n)
     return v >> (n - 1) ? -magnitude : magnitude;
 }
 
-/* collective.  The header, and the body's fields but for where splits' starts are. */
+/* collective.  Reads the header and the body's fields, except where the splits' starts are. */
 WHARF_DEVICE bool read_fields(quick_stream &in, const chunk_job &job)
 {
     uint32_t first = uniform(in.front.bits(0)), second = uniform(in.front.bits(32));
@@ -168,12 +169,12 @@ WHARF_DEVICE bool read_fields(quick_stream &in, const chunk_job &job)
     return in.cut_nbits <= 16 && in.group_nbits <= 16;
 }
 
-/* Where the starts are of splits 1 to 3. */
+/* Where the starts of splits 1 to 3 are. */
 struct quick_starts {
     uint32_t at[QUICK_NSPLITS];
 };
 
-/* collective.  Past all starts, to what is behind them.  False if that is not in the front. */
+/* collective.  Skips all starts.  False if what follows them is not in the front. */
 WHARF_DEVICE bool read_starts(quick_stream &in, const chunk_job &job, quick_starts &starts)
 {
     uint32_t at = in.starts_at;
@@ -241,14 +242,14 @@ WHARF_DEVICE half_window from_other_half(const half_window &w)
     return other;
 }
 
-/* The windows of a lane's chains: that which a chain begins with, and that which it verifies.  The
- * first chain has none of the one kind, the last one none of the other. */
+/* The windows of a lane's chains: the one that a chain begins with, which the first chain lacks,
+ * and the one that it verifies, which the last chain lacks. */
 struct quick_windows {
     half_window own[N_SETS], next[N_SETS];
     bool joins[N_SETS], verifies[N_SETS];
 };
 
-/* collective.  Rule 4: false if it is broken. */
+/* collective.  Whether the splits keep rule 4. */
 WHARF_DEVICE bool read_windows(const quick_stream &in, const quick_starts &starts, quick_windows &w)
 {
     bool is_high = half_of_lane() > 0, good = true;
@@ -282,7 +283,7 @@ struct quick_model {
     uint32_t first; /* slot of the first one */
 };
 
-/* collective.  False by rule 2. */
+/* collective.  Reads the model.  False if it breaks rule 2. */
 WHARF_DEVICE bool read_model(const quick_stream &in, quick_model &m)
 {
     uint32_t n_blocks = ceil_div(in.alphabet, WHARF_RANS_BLOCK_NSYMBOLS), block = lane_id() / 4;
@@ -348,8 +349,8 @@ WHARF_DEVICE void fill_quads(uint32_t *packed, uint32_t n_bits, const quick_mode
     syncwarp();
 }
 
-/* collective.  Of a table that fill_quads made, n_copies of each entry side by side.  From the end
- * on, since copies take the place of entries behind. */
+/* collective.  Makes n_copies of each entry of the table that fill_quads made, side by side.  It
+ * goes from the end, because copies overwrite the entries after them. */
 WHARF_DEVICE void spread_entries(uint32_t *packed, uint32_t n_bits)
 {
     uint32_t copies = n_copies(n_bits);
@@ -373,9 +374,9 @@ struct quick_ends {
     int32_t next_word[N_SETS];
 };
 
-/* collective.  All chains in front of their first groups, but for the windows that they begin with.
- * False if a final state is none, if chains do not lie within whole groups, or if words are too
- * near the stream's begin. */
+/* collective.  Sets all chains up before their first groups, except for the windows that they begin
+ * with.  False if a final state is invalid, if chains do not lie within whole groups, or if words
+ * are too near the stream's beginning. */
 WHARF_DEVICE bool begin_halves(const quick_stream &in, const half_setting &setting,
                                half_buffers &buffers, const quick_windows &w, half_chains &c,
                                quick_ends &ends)
@@ -401,8 +402,8 @@ WHARF_DEVICE bool begin_halves(const quick_stream &in, const half_setting &setti
     return !any_lane(!good);
 }
 
-/* One lane.  Takes down where chains are that came to their ends; whether they are as they should
- * be. */
+/* One lane.  Notes the positions of chains that have reached their ends.  Returns whether they are
+ * right. */
 WHARF_DEVICE bool end_halves(const half_setting &setting, half_chains &c, quick_windows &w,
                              quick_ends &ends)
 {
@@ -423,11 +424,11 @@ WHARF_DEVICE bool end_halves(const half_setting &setting, half_chains &c, quick_
     return good;
 }
 
-/* Steps in one go: in between it is looked whether to go on. */
+/* Steps between two checks whether to stop. */
 constexpr uint32_t MAX_NSTEPS = 64;
 
-/* collective.  How chains that are not at their ends go on: steps freely, or if there are none
- * groups with a look at windows. */
+/* collective.  What chains that are not at their ends do next: free steps, or if none are possible,
+ * groups with checks of windows. */
 struct quick_plan {
     uint32_t n_steps, n_groups;
 
@@ -471,7 +472,8 @@ WHARF_DEVICE void go_freely_by_nbits(const half_setting &setting, half_chains &c
 }
 static_assert(PACKED_NBITS - 3 == WHARF_RANS_MIN_NBITS);
 
-/* collective.  All chains to their ends; whether all was good, and no step is one too many. */
+/* collective.  Takes all chains to their ends.  Returns whether all was good, and no step exceeded
+ * the budget. */
 WHARF_DEVICE bool run_halves(const half_setting &setting, half_chains &c, quick_windows &w,
                              quick_ends &ends, watcher &watch)
 {
@@ -501,7 +503,7 @@ WHARF_DEVICE bool run_halves(const half_setting &setting, half_chains &c, quick_
     }
 }
 
-/* collective.  Symbols behind the last whole group, by the last chain; and rule 8. */
+/* collective.  The last chain decodes the symbols after the last whole group.  Then rule 8. */
 WHARF_DEVICE bool end_quickly(const quick_stream &in, const half_setting &setting,
                               const quick_ends &ends)
 {
@@ -543,8 +545,9 @@ WHARF_DEVICE bool end_quickly(const quick_stream &in, const half_setting &settin
 /* What decode_quickly returns of a chunk that it leaves. */
 constexpr uint32_t LEFT = 0xffffffffu;
 
-/* collective.  Decodes the chunk if it is as most are, and good: how many bytes that gave, or LEFT.
- * Not inlined: the compiler would make the loop over chunks anew for all that lanes differ in. */
+/* collective.  Decodes the chunk if it is of the common kind and good.  Returns the bytes of
+ * output, or LEFT.  Not inlined: the compiler would compile the loop over chunks again for
+ * everything in which lanes differ. */
 WHARF_DEVICE_NOINLINE uint32_t decode_quickly(shared_ref<rans_quick_shared> memory, chunk_job job)
 {
     quick_tables &tables = memory.get().tables;
@@ -604,8 +607,8 @@ WHARF_DEVICE_NOINLINE uint32_t decode_quickly(shared_ref<rans_quick_shared> memo
 
 } // namespace rans
 
-/* collective.  False if the chunk is left: then nothing is said of it, and its output is
- * undefined. */
+/* collective.  False if the chunk is left: then there is no verdict, and its output is undefined.
+ */
 WHARF_DEVICE bool rans_quick_decode(rans_quick_shared &s, const chunk_job &job,
                                     verdict &ret_verdict)
 {

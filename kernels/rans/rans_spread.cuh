@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_spread.cuh: tables of one distribution of bytes that a block's warps share, up to 128 KiB.
+ * rans_spread.cuh: tables of one distribution of bytes, up to 128 KiB, that the warps of a block
+ * share.
  *
- * Shared memory has 32 banks of 4 bytes, and lanes that look up in the same bank at different
- * places wait for each other: 32 random places take 3.5 turns.  So these tables are there many
- * times, and a lane looks up in those of its own banks.
+ * Idea: shared memory has 32 banks of 4 bytes, and lanes that read different words of one bank wait
+ * for each other: 32 random words take 3.5 turns.  So there are many copies of the tables, each in
+ * its own banks, and a lane reads the copy in its banks.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_SPREAD_CUH
 #define WHARF_KERNELS_RANS_RANS_SPREAD_CUH

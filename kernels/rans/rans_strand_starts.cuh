@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_strand_starts.cuh: what strands (rans_strands.cuh) are, and how they begin: with a split's
- * window, whose fields and words are on their way while a block makes tables, up to the group
- * behind it.
+ * rans_strand_starts.cuh: the data of strands (rans_strands.cuh), and how they begin.
+ *
+ * A strand begins with the window of its split and runs up to the first group after it.  The loads
+ * of the window's fields and words are issued before the block builds its tables.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_STRAND_STARTS_CUH
 #define WHARF_KERNELS_RANS_RANS_STRAND_STARTS_CUH

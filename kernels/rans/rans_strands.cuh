@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_strands.cuh: pieces of a rans stream, kernels/rans_pieces.h, by all warps of a GPU, as fast
- * as it goes.
+ * rans_strands.cuh: a fast decoder for pieces of a rans stream (kernels/rans_pieces.h), run by all
+ * warps of a GPU.
  *
- * A *strand* is one decoder on its way through a piece; a warp has several of them by turns, all of
- * which go on together by batches, as the chains of rans_chains.cuh do: what is said there of
- * windows and of who goes on behind his end holds here.  It too only says whether all was good:
- * rans_pieces.cuh verifies what it refuses, in a kernel of its own.
+ * A *strand* is one decoder of a piece.  A warp interleaves several strands, which proceed together
+ * in batches, like the chains of rans_chains.cuh; the rules there about windows, and about a
+ * decoder at its end, hold here too.  Strands only say whether all was good: a second kernel
+ * (rans_pieces.cuh) verifies what they refuse.
  *
- * How soon it begins counts as much as how fast it then goes.  So
- * - little is in local memory, and where symbols are bytes nothing that is looked at on the way:
- *   the lanes of a full multiprocessor have 900 KiB of it for 1 KiB each, which is more than the
- *   caches hold.  What a warp has once, and a window's starts and states, lie in shared memory
- *   where the loop of batches needs registers;
- * - loads of all that a warp begins with are on their way before tables are made, behind two
- *   others: where its splits' fields are, and the fields;
- * - code is short, since all warps wait for each line of it that comes from afar.  Nothing that
- *   seldom happens is here, and no branch that is not the same for all lanes (KERNELS.md, rule 9).
+ * The time until a strand begins matters as much as its speed then.  Therefore
+ * - little is in local memory, and for symbols of bytes nothing that the loop reads: the lanes of a
+ *   full multiprocessor have 900 KiB of it for 1 KiB each, more than the caches hold.  Variables
+ *   that a warp has once, and the starts and states of a window, are in shared memory where the
+ *   loop of batches needs the registers;
+ * - all loads that a warp begins with are issued before the tables are built, after two others that
+ *   they depend on: where the fields of its splits are, and the fields;
+ * - the code is short, since all warps wait for each line of it that comes from memory.  Nothing
+ *   rare is here, and no branch that is not uniform (KERNELS.md, rule 9).
  */
 #ifndef WHARF_KERNELS_RANS_RANS_STRANDS_CUH
 #define WHARF_KERNELS_RANS_RANS_STRANDS_CUH

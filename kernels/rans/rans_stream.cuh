@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_stream.cuh: a rans stream taken apart on the device: header, fields of the body, splits.
- * encoders/rans/rans_format.h has the layout and the rules, encoders/rans/rans_stream.c and
- * rans_body.c are what this has to agree with.
+ * rans_stream.cuh: parses a rans stream on the device: header, fields of the body, splits.
+ *
+ * Invariant: the result, errors included, is that of encoders/rans/rans_stream.c and rans_body.c.
+ * encoders/rans/rans_format.h has the layout and the rules.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_STREAM_CUH
 #define WHARF_KERNELS_RANS_RANS_STREAM_CUH

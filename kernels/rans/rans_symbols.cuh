@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_symbols.cuh: chains (rans_chains.cuh) of symbols of 16 bits or of several distributions,
- * with a registered model, where nothing is near.
+ * rans_symbols.cuh: the fast loop of chains (rans_chains.cuh) for 16-bit symbols or several
+ * distributions, with a registered model, where no window, end of words or last symbol is near.
  *
- * Each symbol's distribution is known before its turn comes: a batch's indexes are in shared
- * memory, and the next batch's on their way in registers.  A look-up is two loads one behind the
- * other: of a slot's symbol and of its range, where the first cache holds all slots; else of a
- * bucket and of a window (encoders/rans/rans_window.h), seldom more, of which it holds what is
- * often looked at.
+ * Each symbol's distribution is known beforehand: the indexes of a batch are in shared memory, and
+ * those of the next batch are being loaded, to registers.  A look-up is two dependent loads.  If
+ * the first-level cache can hold all slots, they are a slot's symbol and the symbol's range.
+ * Otherwise they are a bucket and a window (encoders/rans/rans_window.h), rarely a second window;
+ * the cache holds those that are used often.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_SYMBOLS_CUH
 #define WHARF_KERNELS_RANS_RANS_SYMBOLS_CUH

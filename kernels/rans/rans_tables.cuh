@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_tables.cuh: tables of one distribution of bytes, made and shared by all warps of a block.
+ * rans_tables.cuh: tables of one distribution of bytes, built and shared by all warps of a block.
  *
- * One warp brings the packed model, all of it at once, and has from it each symbol's range.  Then
- * every lane of the block finds the symbols of its own slots, by halving, so that how long it takes
- * does not hang on the model.
+ * One warp loads the whole packed model at once and computes each symbol's range.  Then every lane
+ * of the block finds the symbols of its own slots by bisection, so the time does not depend on the
+ * model.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_TABLES_CUH
 #define WHARF_KERNELS_RANS_RANS_TABLES_CUH

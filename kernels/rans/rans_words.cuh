@@ -2,12 +2,12 @@
 /*
  * rans_words.cuh: the words of a stream on their way to one decoder of a warp.
  *
- * READ ME FIRST: directions.  Words are taken downwards.  A *block* is 256 words that begin at a
- * multiple of 512 bytes in memory; a buffer holds two neighbours, the next words in the upper one
- * first, and a third, below them, is on its way in the lanes' registers.
+ * READ ME FIRST: directions.  Words are taken downwards.  A *block* is 256 words, aligned to 512
+ * bytes in memory.  A buffer holds two neighbouring blocks, the upper of which has the next words;
+ * the block below them is being loaded, to the lanes' registers.
  *
- * Nothing here says that words have run out: those below number 0 are whatever stands there in the
- * input, or zeros, and whoever took some finds next_word() below -1.
+ * Nothing here notices that the words have run out.  Words below number 0 are whatever bytes
+ * precede them in the input, or zeros; the caller finds next_word() below -1 afterwards.
  */
 #ifndef WHARF_KERNELS_RANS_RANS_WORDS_CUH
 #define WHARF_KERNELS_RANS_RANS_WORDS_CUH
