@@ -138,7 +138,7 @@ const struct wharf_setting wharf_settings[] = {
     {"cpu", "nice", COUNT, AT_START, DAEMON(nice), "0", 0, 19, NULL,
      "The nice value of threads that decode."},
     {"cpu", "spin", DURATION, RELOADS, DAEMON(spin_ns), "200us", 0, 10 * MS, NULL,
-     "How long an idle worker watches at most for a client's next job before it sleeps."},
+     "The longest time that an idle worker watches for a client's next job before it sleeps."},
 
     {"gpu", "engine", CHOICE, AT_START, DAEMON(gpu_engine), "auto", 0, 0, wharf_config_gpu_engines,
      "What runs jobs beside the CPU: auto is cuda where there is a GPU that can be used, and cpu, "
@@ -157,7 +157,8 @@ const struct wharf_setting wharf_settings[] = {
     {"gpu", "share", COUNT, AT_START, DAEMON(gpu_share_percent), "100", 1, 100, NULL,
      "Percent of each GPU's multiprocessors that decoding may use."},
     {"gpu", "chunk", BYTES, AT_START, DAEMON(gpu_chunk_nbytes), "256K", 4 * KiB, 256 * MiB, NULL,
-     "The largest source or output that a warp of a GPU decodes.  Each of some thousand warps takes "
+     "The largest source or output that a warp of a GPU decodes.  Each of some thousand warps "
+     "takes "
      "twice this of the GPU's memory.  Larger chunks run on the CPU, except those in clients' GPU "
      "memory and those of sessions that want only a GPU: see large."},
     {"gpu", "large", BYTES, AT_START, DAEMON(gpu_large_nbytes), "256M", MiB, 4 * GiB, NULL,

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_backend.c: the thread that runs everything for one GPU's worker. */
+/*
+ * gpu_backend.c: the thread wharf-gpu-N, which runs everything for one GPU's worker.
+ *
+ * A turn takes completions, hands their pieces back to the core, feeds new items, and polls the
+ * clients' rings.  Every TEND_NS it also handles the worker's messages, time limits and end.  The
+ * thread polls while the worker has items and for `idle` after that; then it sleeps in ppoll.
+ */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>

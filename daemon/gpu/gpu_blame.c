@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_blame.c: finds tenants whose jobs or memory harmed a worker, and applies the consequences. */
+/*
+ * gpu_blame.c: finds tenants whose jobs or memory harmed a worker, and applies the consequences.
+ *
+ * Every tenant with items on a worker that ends is a suspect.  A suspect's items run alone, so the
+ * next end has one culprit; after N_ALONE items without harm it is trusted again.  MOST_FAULTS ends
+ * during its lone items ban it from the GPU.
+ */
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/base/log.h"

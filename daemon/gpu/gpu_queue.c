@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_queue.c: the places in the queue to the worker, and items on their way into it. */
+/*
+ * gpu_queue.c: the places in the queue to the worker, and how items get into it.
+ *
+ * An item's number modulo the queue's size is its place (kernels/EPOCH.md, Places).  Items end in
+ * any order, so a long one can still occupy its place when the numbers come round: the place is
+ * then skipped.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_recovery.c: what a worker left undone when it ended.
+ * gpu_recovery.c: recovers the pieces that a worker had when it ended.
  *
- * Until its pidfd says that it is gone, the GPU may still write to the destinations of its items:
- * they wait.  Then the CPU's threads do them, before all else.  Nothing of it is done here: memory
- * of clients can keep who touches it waiting, and of those threads there are more, and others to
- * stand in for them.
+ * Invariant: until the worker's pidfd says that it is gone, the GPU may still write to the
+ * destinations of its items, so these pieces wait.  Then CPU threads run them, before all else.
+ *
+ * This thread decodes none of them itself, because touching clients' memory can block.  There are
+ * several CPU threads, and spare workers replace those that block.
  */
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
@@ -27,7 +28,7 @@ static void begin_anew(struct wharf_piece *piece)
         piece->attempt = (uint8_t)(piece->job->attempt + 1);
 }
 
-/* The CPU's threads do it, as a whole.  Under the lock. */
+/* Hands the whole piece to the CPU threads.  Under the lock. */
 static void requeue(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *piece)
 {
     for (uint32_t i = 0; i < piece->n_items; i++)
@@ -49,7 +50,7 @@ static struct wharf_gpu_piece *lose_one(struct wharf_gpu_backend *backend)
     return piece ? piece : wharf_gpu_encode_lose(backend);
 }
 
-/* Those that had places aside, and those that waited for one. */
+/* Recovers pieces that had places for large chunks or for compressing, or waited for one. */
 static void hand_on_aside(struct wharf_gpu_backend *backend)
 {
     struct wharf_gpu_piece *piece;

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_worker.c: the life of a GPU's worker process, as the core sees it. */
+/*
+ * gpu_worker.c: the life of a GPU's worker process, as the core sees it: start, self-test, hang,
+ * end, and restart with growing pauses.  DESIGN.md has the table of its states.
+ *
+ * Invariant: a worker is gone only when its pidfd is readable.  Until then the GPU may write to
+ * clients' memory, and no other worker is started.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
