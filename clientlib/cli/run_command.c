@@ -146,9 +146,9 @@ const struct wharf_cli_command wharf_cli_run = {
     .name = "run",
     .summary = "run a program with wharf's decoders in its libraries' place",
     .usage = "[OPTION...] PROGRAM [ARGUMENT...]",
-    .help = "Starts PROGRAM with libwharf-preload, which decompresses in the place of zlib,\n"
-            "libdeflate, libzstd and liblz4, for it and what it starts.  Says when it cannot\n"
-            "reach PROGRAM, and runs it anyway.\n"
+    .help = "Starts PROGRAM with libwharf-preload, which decompresses in place of zlib and\n"
+            "libdeflate, for it and what it starts; with --daemon also of libzstd and\n"
+            "liblz4.  Says when it cannot reach PROGRAM, and runs it anyway.\n"
             "Exit status: PROGRAM's; 127 if there is none, 126 if it cannot be started.\n\n"
             "      --check          only look: exit status 0 if PROGRAM is reached, 1 if not\n"
             "      --daemon         streams of 1 MiB and more may go to wharfd\n"
