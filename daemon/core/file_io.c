@@ -96,6 +96,11 @@ void wharf_file_io_free(struct wharf_file_io *io)
     free(io);
 }
 
+struct wharf_shared_charge *wharf_file_io_charge(const struct wharf_file_io *io)
+{
+    return io && io->staging ? io->staging->charge : NULL;
+}
+
 /* ---- slots --------------------------------------------------------------------------------- */
 
 static uint8_t *buffer_of(const struct wharf_file_io *io, uint32_t slot)

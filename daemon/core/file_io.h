@@ -20,6 +20,7 @@
 #include "daemon/core/segment.h"
 
 struct wharf_file_staging;
+struct wharf_shared_charge;
 
 struct wharf_file_io {
     int socket;                         /* to the process */
@@ -54,6 +55,9 @@ int wharf_file_io_new(int socket, uint32_t n_slots, struct wharf_file_staging *s
                       uint64_t timeout_ns, const bool *is_short, struct wharf_file_io **ret_io);
 /* Does not wait for the process.  NULL is allowed. */
 void wharf_file_io_free(struct wharf_file_io *io);
+
+/* The charge for the staging area; NULL: there is none.  NULL is allowed. */
+struct wharf_shared_charge *wharf_file_io_charge(const struct wharf_file_io *io);
 
 /* Declares the process's files lost and wakes all waiting threads.  From any thread. */
 void wharf_file_io_lose(struct wharf_file_io *io);

@@ -22,6 +22,7 @@
 
 struct wharf_gpu_memory;
 struct wharf_session;
+struct wharf_shared_charge;
 
 #define WHARF_FILE_STAGING_NBYTES (WHARF_FILE_MOST_UNITS * WHARF_FILE_UNIT_NBYTES)
 /* Reads that may be unanswered, so that their packets always fit into the socket. */
@@ -40,6 +41,7 @@ struct wharf_file_left {
 struct wharf_file_staging {
     struct wharf_segment memory;
     struct wharf_gpu_memory *account;           /* its entry with the GPUs; NULL: there is none */
+    struct wharf_shared_charge *charge;         /* shared with that and with the process */
     struct wharf_file_slot *heads;              /* of its units: file_protocol.h */
     uint64_t taken[WHARF_FILE_MOST_UNITS / 64]; /* bits */
     uint16_t n_units_at[WHARF_FILE_MOST_UNITS]; /* of the place that begins there */
@@ -52,7 +54,7 @@ struct wharf_file_staging {
     struct wharf_file_left left[WHARF_FILE_STAGING_MOST_READS];
 };
 
-/* Its charge to the tenant. */
+/* Its charge to the tenant, until neither the session nor a GPU's worker nor the process has it. */
 struct wharf_use wharf_file_staging_use(void);
 
 /* Makes an area, of a pooled arena, whose ownership passes in any case, or of new memory, if that
