@@ -98,6 +98,7 @@ bool wharf_file_staging_take(struct wharf_file_staging *staging, uint64_t nbytes
     staging->n_free -= n;
     staging->next = (place + n) % WHARF_FILE_MOST_UNITS;
     staging->n_reads++;
+    __atomic_store_n(&staging->heads[place].n_steps, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&staging->heads[place].is_done, 0, __ATOMIC_RELAXED);
     *ret_place = place;
     return true;

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "daemon/base/list.h"
+#include "daemon/core/file_patience.h"
 #include "daemon/core/file_protocol.h"
 #include "daemon/core/segment.h"
 #include "daemon/core/totals.h"
@@ -25,8 +26,7 @@ struct wharf_session;
 struct wharf_shared_charge;
 
 #define WHARF_FILE_STAGING_NBYTES (WHARF_FILE_MOST_UNITS * WHARF_FILE_UNIT_NBYTES)
-/* Reads that may be unanswered, so that their packets always fit into the socket. */
-#define WHARF_FILE_STAGING_MOST_READS 96u
+#define WHARF_FILE_STAGING_MOST_READS WHARF_FILE_MOST_STAGED
 /* The largest place. */
 #define WHARF_FILE_STAGING_MOST_NBYTES ((uint64_t)16 << 20)
 
@@ -35,7 +35,7 @@ struct wharf_file_left {
     struct wharf_list link; /* not linked: this entry is unused */
     struct wharf_session *session;
     uint32_t place;
-    uint64_t asked_ns;
+    struct wharf_file_patience patience;
 };
 
 struct wharf_file_staging {

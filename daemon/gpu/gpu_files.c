@@ -140,6 +140,7 @@ void wharf_gpu_files_publish(struct wharf_gpu_backend *backend)
         wharf_list_remove(&gpu_piece->link);
         wharf_list_append(&backend->files.reading, &gpu_piece->link);
         stage->asked_ns = wharf_now_ns();
+        stage->patience = (struct wharf_file_patience){.since_ns = stage->asked_ns};
         wharf_file_io_stage(gpu_piece->piece.job->session->file_io, chunk.source->file,
                             chunk.src_offset, stage->nbytes, stage->place);
     }
@@ -151,7 +152,7 @@ static bool has_ended(struct wharf_gpu_piece *gpu_piece, uint64_t now_ns)
     const struct wharf_job *job = gpu_piece->piece.job;
     struct wharf_gpu_stage *stage = &gpu_piece->stage;
 
-    if (wharf_file_io_is_staged(job->session->file_io, stage->place, stage->asked_ns, now_ns,
+    if (wharf_file_io_is_staged(job->session->file_io, stage->place, &stage->patience, now_ns,
                                 stage->nbytes, &stage->end))
         return true;
     stage->end = (struct wharf_file_end){.how = WHARF_FILE_STOPPED};
@@ -247,12 +248,30 @@ static bool is_over(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *g
     return true;
 }
 
-/* A piece whose memory has to leave the GPU lets go of it, since that waits for its pieces.  It is
- * read again when the memory is back. */
+/* A piece whose memory has to leave the GPU lets go of it, since that waits for its pieces.  Its
+ * chunks are read again, one by one, when the memory is back. */
 static void let_go(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
     take_out(backend, gpu_piece);
     wharf_gpu_retry_cut_up(backend, gpu_piece, wharf_gpu_stage_await);
+}
+
+/* Pieces whose reads may be slow do the same. */
+static void see_to_reading(struct wharf_gpu_backend *backend)
+{
+    struct wharf_list *reading = &backend->files.reading;
+    const struct wharf_list *last = reading->prev;
+    bool is_last =
+        wharf_list_is_empty(reading) || backend->core->residency.room.leaving_nbytes == 0;
+
+    for (unsigned n = 0; n < MOST_LOOKS && !is_last; n++) {
+        struct wharf_gpu_piece *gpu_piece = first_of(reading);
+        is_last = &gpu_piece->link == last;
+        if (is_without_memory(backend, gpu_piece->piece.job))
+            let_go(backend, gpu_piece);
+        else
+            wharf_list_rotate(reading);
+    }
 }
 
 /* Whether a piece whose source is there can be handed over; if not, whether all others wait. */
@@ -351,6 +370,7 @@ bool wharf_gpu_files_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
     wharf_gpu_stage_see_to_left(backend, now_ns);
     for (unsigned n = 0; n < MOST_LOOKS && !wharf_list_is_empty(&backend->files.read); n++)
         see_to_read(backend, first_of(&backend->files.read));
+    see_to_reading(backend);
     see_to_waiting(backend, now_ns);
     return see_to_ready(backend, now_ns);
 }

@@ -17,6 +17,7 @@
 #include "daemon/base/gpu_list.h"
 #include "daemon/base/list.h"
 #include "daemon/core/file_io.h"
+#include "daemon/core/file_patience.h"
 #include "daemon/core/gpu_view.h"
 #include "daemon/core/piece.h"
 #include "daemon/core/retry_queue.h"
@@ -49,11 +50,12 @@ enum wharf_gpu_state {
 
 /* The source of a piece whose chunks are in a file, one behind the other: gpu_files.c. */
 struct wharf_gpu_stage {
-    bool is_there;             /* if not, its sources are in memory */
-    bool is_answered;          /* the read has ended */
-    uint32_t place;            /* in the session's staging area */
-    uint32_t nbytes;           /* that are read */
-    uint64_t asked_ns;         /* when */
+    bool is_there;     /* if not, its sources are in memory */
+    bool is_answered;  /* the read has ended */
+    uint32_t place;    /* in the session's staging area */
+    uint32_t nbytes;   /* that are read */
+    uint64_t asked_ns; /* when */
+    struct wharf_file_patience patience;
     struct wharf_file_end end; /* of the read */
 };
 

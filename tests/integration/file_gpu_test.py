@@ -334,6 +334,30 @@ def test_reads_that_hang_are_in_nobodys_way():
     with_fuse(hanging)
 
 
+def many_hanging(mount):
+    session, memory = gpu_client()
+    fd = mount.open('read-hang')
+    register(session, fd, read_only=True)
+    for i in range(20):
+        session.submit(publish=False, **stored(user_data=100 + i, **place(src_nbytes=90, dst_nbytes=90)))
+    session.publish()
+    mount.await_hanging(2)
+    # None is left for these but one that is kept for them.
+    for _ in range(3):
+        register(session, new_file(TEXT), region=SPARSE, read_only=True)
+        session.unregister(SPARSE)
+    mount.release_all()
+    equal(sorted(c['user_data'] for c in session.wait(20)), list(range(100, 120)))
+    equal(memory.read(0, 90), bytes(90))
+    session.close()
+    os.close(fd)
+
+
+def test_reads_that_hang_leave_a_thread_for_registering():
+    """They occupied all threads of the process, and the session ended after file_timeout."""
+    with_fuse(lambda mount: with_daemon('[cpu]\nworkers = 1\n', lambda: many_hanging(mount)))
+
+
 def killed_while_it_hangs(mount):
     session, memory = gpu_client()
     fd = mount.open('read-hang')
