@@ -274,6 +274,13 @@ static void see_to_reading(struct wharf_gpu_backend *backend)
     }
 }
 
+/* Whether it has several chunks, of which each has to run alone. */
+static bool is_suspects_run(const struct wharf_gpu_piece *gpu_piece)
+{
+    return gpu_piece->piece.n_chunks > 1 &&
+           gpu_piece->piece.job->session->tenant->gpu_trust.n_alone > 0;
+}
+
 /* Whether a piece whose source is there can be handed over; if not, whether all others wait. */
 static bool can_go(struct wharf_gpu_backend *backend, const struct wharf_gpu_piece *gpu_piece,
                    bool *ret_others_wait)
@@ -321,7 +328,7 @@ static bool see_to_ready(struct wharf_gpu_backend *backend, uint64_t now_ns)
         is_last = &gpu_piece->link == last;
         if (is_over(backend, gpu_piece, now_ns))
             continue;
-        if (is_without_memory(backend, gpu_piece->piece.job))
+        if (is_without_memory(backend, gpu_piece->piece.job) || is_suspects_run(gpu_piece))
             let_go(backend, gpu_piece);
         else if (can_go(backend, gpu_piece, &others_wait))
             hand_over(backend, gpu_piece, now_ns);
