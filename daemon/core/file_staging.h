@@ -47,6 +47,8 @@ struct wharf_file_staging {
     uint16_t n_units_at[WHARF_FILE_MOST_UNITS]; /* of the place that begins there */
     uint32_t n_free;                            /* units */
     uint32_t next;                              /* where the next search begins */
+    uint32_t n_in_vain;                         /* until a place is given back, none so large */
+    uint64_t n_looks;                           /* at words of `taken`, for tests */
     uint32_t n_reads;                           /* unanswered ones */
     /* Some place was not to be had, and jobs wait.  Until a quarter of the area is free, and half
      * of the reads, they are not placed anew: each would be placed for every place that comes. */

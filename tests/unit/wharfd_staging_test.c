@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Places in the staging area of files, and the patience with reads to them. */
 #include <criterion/criterion.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -75,6 +76,57 @@ Test(wharfd_staging, places_never_overlap_and_all_come_back)
         give_back(staging, taken[--n_taken].place);
     cr_assert_eq(staging->n_free, WHARF_FILE_MOST_UNITS);
     cr_assert(take(staging, LARGEST * UNIT, &(uint32_t){0}));
+    wharf_file_staging_free(staging);
+}
+
+/* All that was free in small pieces was looked at, bit by bit, under the core lock, for each chunk
+ * that waited for a place. */
+Test(wharfd_staging, searches_are_short_however_fragmented_it_is)
+{
+    enum { N = WHARF_FILE_MOST_UNITS, N_WORDS = N / 64 };
+    struct wharf_file_staging *staging = new_area();
+    static uint32_t places[N];
+    uint32_t place;
+
+    for (uint32_t i = 0; i < N; i++)
+        cr_assert(take(staging, UNIT, &places[i]));
+    for (uint32_t i = 0; i < N; i += 2)
+        give_back(staging, places[i]);
+    uint64_t before = staging->n_looks;
+    cr_assert_not(wharf_file_staging_take(staging, 2 * UNIT, &place));
+    cr_assert_leq(staging->n_looks - before, 2 * N_WORDS);
+    before = staging->n_looks;
+    for (unsigned i = 0; i < 1000; i++)
+        cr_assert_not(wharf_file_staging_take(staging, (2 + i % 9) * UNIT, &place));
+    cr_assert_eq(staging->n_looks, before, "it is searched again");
+    cr_assert(take(staging, UNIT, &place));
+    give_back(staging, place);
+    give_back(staging, places[777]);
+    cr_assert(take(staging, 3 * UNIT, &place));
+    cr_assert_eq(place, places[776]);
+    wharf_file_staging_free(staging);
+}
+
+/* Of all sizes, at all places, beside what is taken. */
+Test(wharfd_staging, the_only_place_is_found)
+{
+    enum { N = WHARF_FILE_MOST_UNITS };
+    struct wharf_file_staging *staging = new_area();
+
+    for (uint32_t n = 1; n <= LARGEST; n = n < 70 ? n + 1 : 2 * n) {
+        for (uint32_t first = 0; first < 130 && first + n <= N; first++) {
+            uint32_t place;
+            memset(staging->taken, 0xff, sizeof(staging->taken));
+            for (uint32_t unit = first; unit < first + n; unit++)
+                staging->taken[unit / 64] &= ~((uint64_t)1 << unit % 64);
+            staging->n_free = n;
+            staging->next = (first * 7919 + n) % N;
+            staging->n_in_vain = N + 1;
+            cr_assert_not(wharf_file_staging_take(staging, (n + 1) * UNIT, &place));
+            cr_assert(take(staging, n * UNIT, &place), "%u units at %u", n, first);
+            cr_assert_eq(place, first);
+        }
+    }
     wharf_file_staging_free(staging);
 }
 
