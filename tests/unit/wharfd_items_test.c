@@ -4,6 +4,7 @@
  * kernels, so each step comes when it says so.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -790,28 +791,60 @@ Test(wharfd_items, memory_that_leaves_does_not_wait_for_reads, .init = set_up, .
     end_file_scene(&scene);
 }
 
-/* A batch of a suspect, whose chunks were read together before it was one. */
-Test(wharfd_items, suspects_chunks_are_alone_although_they_were_read_together, .init = set_up,
-     .fini = tear_down)
+/* A batch in a file, whose chunks are being read together. */
+static struct wharf_file_request begin_file_batch(struct file_scene *scene)
 {
-    struct file_scene scene;
     struct wharf_file_request request;
     struct wharf_job *job;
 
-    begin_file_scene(&scene);
+    begin_file_scene(scene);
     job = make_batch(1);
     batch->n_handed_out = 0;
     batch->n_chunks = 8;
     batch->has_file_source = true;
     for (unsigned i = 0; i < batch->n_chunks; i++) {
-        batch->entries[i].source = &scene.file;
+        batch->entries[i].source = &scene->file;
         batch->entries[i].chunk.src_offset = 1024 * i;
     }
     wharf_place_push(&core, job, false);
     exchange(0);
     wharf_gpu_files_publish(backends[0]);
-    cr_assert_eq(recv(scene.process, &request, sizeof(request), MSG_DONTWAIT), sizeof(request));
+    cr_assert_eq(recv(scene->process, &request, sizeof(request), MSG_DONTWAIT), sizeof(request));
     cr_assert_eq(request.nbytes, 8 * 1024);
+    return request;
+}
+
+/* Each chunk that waited for a file kept one of the pieces that all sessions share: three sessions
+ * with files that hung had all of them, and the GPU got nothing more. */
+Test(wharfd_items, a_read_keeps_one_piece_whatever_it_is_for, .init = set_up, .fini = tear_down)
+{
+    struct file_scene scene;
+    struct wharf_file_request request = begin_file_batch(&scene);
+
+    cr_assert_eq(backends[0]->flight.n_without_places, 1);
+    /* It failed, so its chunks are read alone, when there is a piece for each. */
+    heads[request.slot] = (struct wharf_file_slot){.is_done = 1, .error = EIO};
+    backends[0]->flight.n_requeued = WHARF_GPU_N_ENTRIES - 7;
+    for (unsigned turn = 0; turn < 3; turn++) {
+        wharf_gpu_files_reap(backends[0], now_ns);
+        exchange(0);
+        cr_assert_eq(backends[0]->flight.n_without_places, 1);
+        cr_assert_eq(scene.staging->n_reads, 0);
+    }
+    backends[0]->flight.n_requeued = 0;
+    exchange(0);
+    cr_assert_eq(backends[0]->flight.n_without_places, 8);
+    cr_assert_eq(scene.staging->n_reads, 8);
+    end_file_scene(&scene);
+}
+
+/* A batch of a suspect, whose chunks were read together before it was one. */
+Test(wharfd_items, suspects_chunks_are_alone_although_they_were_read_together, .init = set_up,
+     .fini = tear_down)
+{
+    struct file_scene scene;
+    struct wharf_file_request request = begin_file_batch(&scene);
+
     heads[request.slot] = (struct wharf_file_slot){.is_done = 1, .nbytes = 8 * 1024};
     tenant.gpu_trust.n_alone = 8;
     for (unsigned i = 0; i < 8; i++) {
