@@ -91,8 +91,7 @@ bool wharf_place_can_stream(const struct wharf_submission *submission)
     const uint64_t codecs = (uint64_t)1 << WHARF_CODEC_DEFLATE | (uint64_t)1 << WHARF_CODEC_ZLIB |
                             (uint64_t)1 << WHARF_CODEC_GZIP;
 
-    return codecs >> submission->codec & 1 &&
-           !(submission->flags & (WHARF_JOB_CHECKSUM | WHARF_JOB_COMPRESS));
+    return codecs >> submission->codec & 1 && !(submission->flags & WHARF_JOB_COMPRESS);
 }
 
 /*

@@ -101,9 +101,9 @@ static struct wharf_outcome expect_same(const struct place *place, unsigned code
     uint8_t *out = memory_of(place, number >> 1 & 1) + MiB + number % 5;
     uint8_t *want_out = malloc(out_avail);
     struct wharf_outcome want, got;
-    const struct wharf_decode_job here = {
+    struct wharf_decode_job here = {
         .codec = codecs[codec],
-        .flags = flags,
+        .flags = flags & ~(uint32_t)WHARF_JOB_CHECKSUM,
         .in = in,
         .in_nbytes = in_nbytes,
         .out = want_out,
@@ -113,10 +113,17 @@ static struct wharf_outcome expect_same(const struct place *place, unsigned code
 
     cr_assert(want_out);
     wharf_decode_job_run(&here, 0, &want);
+    if (flags & WHARF_JOB_CHECKSUM) {
+        /* Every other one is right. */
+        here.checksum = (uint32_t)crc32(0, want_out, (uInt)want.out_nbytes) + number % 2;
+        here.flags = flags;
+        wharf_decode_job_run(&here, 0, &want);
+    }
     memcpy(source, in, in_nbytes);
     memset(out - 1, 0xa5, out_avail + 2);
     job.codec = codecs[codec];
     job.flags = flags;
+    job.checksum = here.checksum;
     job.in = source;
     job.in_nbytes = in_nbytes;
     job.out = out;
@@ -159,14 +166,20 @@ Test(wharfd_gpu_streams, sources_and_outputs_are_in_host_and_gpu_memory, .timeou
 /* What is wrong, and where, and what the job wants besides. */
 Test(wharfd_gpu_streams, outcomes_are_the_processors, .timeout = 600)
 {
-    static const uint32_t flags[] = {0, WHARF_JOB_EXACT_INPUT, WHARF_JOB_EXACT_OUTPUT};
+    static const uint32_t flags[] = {
+        0,
+        WHARF_JOB_EXACT_INPUT,
+        WHARF_JOB_EXACT_OUTPUT,
+        WHARF_JOB_CHECKSUM,
+        WHARF_JOB_CHECKSUM | WHARF_JOB_EXACT_INPUT | WHARF_JOB_EXACT_OUTPUT,
+    };
     uint8_t *raw = new_text(), packed[NBYTES];
     struct test_random random = {7};
     unsigned n_bad = 0;
 
     start();
     struct place place = new_place();
-    for (unsigned i = 0; i < 60; i++) {
+    for (unsigned i = 0; i < 100; i++) {
         size_t n = pack(i % N_CODECS, raw, NBYTES, packed, sizeof(packed));
         size_t in_nbytes = n + 3, out_avail = NBYTES + 9;
         memset(packed + n, 0, 3);
@@ -177,30 +190,50 @@ Test(wharfd_gpu_streams, outcomes_are_the_processors, .timeout = 600)
         else if (i % 4 == 3)
             out_avail = test_random_below(&random, NBYTES);
         struct wharf_outcome outcome =
-            expect_same(&place, i % N_CODECS, flags[i / 4 % 3], packed, in_nbytes, out_avail, i);
+            expect_same(&place, i % N_CODECS, flags[i / 4 % 5], packed, in_nbytes, out_avail, i);
         n_bad += outcome.result != WHARF_OK;
     }
-    cr_expect_gt(n_bad, 30);
-    cr_expect_eq(metric("wharf_gpu_streams_total"), 60);
+    cr_expect_gt(n_bad, 50);
+    cr_expect_eq(metric("wharf_gpu_streams_total"), 100);
     free_place(&place);
     free(raw);
 }
 
-/* The whole GPU computes no checksums of outputs, so a warp decodes these, as it does what is too
- * short. */
-Test(wharfd_gpu_streams, others_are_a_warps, .timeout = 600)
+/* Right and wrong ones, of outputs that all warps have pieces of, and of short ones. */
+Test(wharfd_gpu_streams, checksums_of_outputs_are_compared, .timeout = 600)
+{
+    uint8_t *raw = new_text(), packed[NBYTES];
+    unsigned n_bad = 0;
+
+    start();
+    struct place place = new_place();
+    for (unsigned i = 0; i < 24; i++) {
+        unsigned codec = i / 2 % N_CODECS;
+        size_t nbytes = NBYTES - 5167 * i / 3;
+        size_t n = pack(codec, raw + i, nbytes, packed, sizeof(packed));
+        struct wharf_outcome outcome =
+            expect_same(&place, codec, WHARF_JOB_CHECKSUM, packed, n, nbytes, i);
+        cr_expect_eq(outcome.result, i % 2 ? WHARF_BAD_CHECKSUM : WHARF_OK);
+        cr_expect(i % 2 == 0 || outcome.reason == WHARF_REASON_JOB_CHECKSUM);
+        n_bad += outcome.result != WHARF_OK;
+    }
+    cr_expect_eq(n_bad, 12);
+    cr_expect_eq(metric("wharf_gpu_streams_total"), 24);
+    free_place(&place);
+    free(raw);
+}
+
+Test(wharfd_gpu_streams, short_ones_are_a_warps, .timeout = 600)
 {
     uint8_t *raw = new_text(), packed[NBYTES];
 
     start();
     struct place place = new_place();
-    size_t n = pack(0, raw, NBYTES, packed, sizeof(packed));
-    expect_same(&place, 0, WHARF_JOB_CHECKSUM, packed, n, NBYTES, 0);
-    n = pack(1, raw, 6000, packed, sizeof(packed));
+    size_t n = pack(1, raw, 6000, packed, sizeof(packed));
     cr_assert_lt(n, 4096);
     expect_same(&place, 1, 0, packed, n, 6000, 0);
     cr_expect_eq(metric("wharf_gpu_streams_total"), 0);
-    cr_expect_eq(metric("wharf_gpu_large_chunks_total"), 2);
+    cr_expect_eq(metric("wharf_gpu_large_chunks_total"), 1);
     free_place(&place);
     free(raw);
 }

@@ -734,7 +734,7 @@ Test(wharfd_place, large_streams_are_the_gpus_while_places_are_free, .init = set
     struct wharf_submission *wanted = &jobs[0].submission;
     cr_expect_eq(wharf_place_pool_of(&core, &jobs[0]), WHARF_POOL_LARGE);
     wanted->flags = WHARF_JOB_CHECKSUM;
-    expect_cpu(&jobs[0]);
+    cr_expect_eq(wharf_place_pool_of(&core, &jobs[0]), WHARF_POOL_LARGE);
     wanted->flags = 0;
     wanted->src_nbytes--;
     expect_cpu(&jobs[0]);
