@@ -16,6 +16,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/core/core.h"
+#include "daemon/core/engine_status.h"
 #include "daemon/core/piece.h"
 #include "daemon/core/residency.h"
 #include "daemon/core/session.h"
@@ -444,14 +445,20 @@ static bool take_one(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *r
     return true;
 }
 
-/* What placement judges by. */
-static void tell_place(struct wharf_gpu_backend *backend)
+/* What placement judges by.  `is_blocked`: the next chunk cannot be begun, and those behind it wait
+ * for it. */
+static void tell_place(struct wharf_gpu_backend *backend, bool is_blocked)
 {
     const struct wharf_gpu_large *large = &backend->large;
+    struct wharf_gpu_view *view = backend->view;
+    struct wharf_core *core = backend->core;
 
-    backend->view->n_large = large->n_places;
-    backend->view->n_large_free = large->n_places - large->n_taken;
-    backend->view->has_streams = large->least_stream > 0;
+    view->n_large = large->n_places;
+    view->n_large_free = large->n_places - large->n_taken;
+    view->n_stream_free =
+        large->least_stream > 0 && !is_blocked && may_begin(backend) ? view->n_large_free : 0;
+    if (core->sched[WHARF_POOL_STREAM].n_queued > 0 && wharf_place_n_streams(core) == 0)
+        core->nothing_fits = false;
 }
 
 bool wharf_gpu_large_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
@@ -471,12 +478,11 @@ bool wharf_gpu_large_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
     is_more &= !backend->stop;
     /* A chunk that is not to be taken any more, since the worker is another one or got no scratch,
      * is placed anew. */
-    tell_place(backend);
+    bool is_blocked = !is_more;
+    tell_place(backend, is_blocked);
     for (unsigned n = 0; n < MOST_LOOKS && is_more; n++)
         is_more = take_one(backend, now_ns, &others_wait);
-    tell_place(backend);
-    if (large->n_places > 0 && backend->view->n_large_free == 0)
-        wharf_place_leave_large(backend->core);
+    tell_place(backend, is_blocked || wharf_place_first_large(backend->core, backend->gpu) != NULL);
     return !others_wait;
 }
 
