@@ -94,6 +94,7 @@ struct wharf_gpu_piece {
     uint32_t n_of_gpu;   /* chunks that the worker decoded, */
     uint64_t out_nbytes; /* their output in bytes, */
     uint64_t took_ns;    /* and the sum of their warp times */
+    uint64_t stream_ns;  /* of a stream: for how long it had the GPU */
     struct wharf_memo_stats memo;
 };
 
@@ -136,6 +137,7 @@ struct wharf_gpu_large_place {
     uint64_t address;
     uint32_t index, attempt; /* its item's */
     uint32_t src_nbytes, dst_nbytes;
+    uint64_t begun_ns;     /* WHARF_NEVER: a stream that waits for the one before it */
     uint64_t withdrawn_ns; /* 0: it is not */
     uint64_t patience_ns;  /* time after that until it counts as hung */
     bool is_over;          /* since it took too long */

@@ -253,23 +253,27 @@ static uint32_t n_encode(const struct wharf_core *core, unsigned lane)
     return n;
 }
 
-/* Whether a large chunk in host memory goes to a GPU: one that decodes it as a stream is far sooner
- * than any processor, if there is a place for it.  When there is none any more, the processors have
- * it.  They have those of suspects, which would have to wait until they are alone. */
+static bool has_streams(const struct wharf_core *core)
+{
+    for (uint32_t bits = core->fleet.gpus_up; bits; bits &= bits - 1)
+        if (core->fleet.gpus[__builtin_ctz(bits)].has_streams)
+            return true;
+    return false;
+}
+
+/* Whether a large chunk in host memory may go to a GPU: one that decodes it as a stream is far
+ * sooner than any processor.  Suspects would have to wait until they are alone. */
 static bool is_stream_by_choice(const struct wharf_core *core, const struct wharf_job *job)
 {
     const struct wharf_submission *submission = &job->submission;
     uint64_t in_nbytes = submission->src_nbytes;
-    uint32_t n_before =
-        core->sched[WHARF_POOL_LARGE].n_queued +
-        (job->pool == WHARF_POOL_STREAM ? 0 : core->sched[WHARF_POOL_STREAM].n_queued);
 
     return core->fleet.gpu_engine == WHARF_ENGINE_GPU && !job->batch &&
            !wharf_job_has_file_source(job) && in_nbytes >= LEAST_STREAM_BY_CHOICE &&
            in_nbytes <= WHARF_STREAM_MAX_SRC_NBYTES && submission->dst_nbytes <= UINT32_MAX &&
            in_nbytes + submission->dst_nbytes <= core->config.gpu_large_nbytes &&
            wharf_place_can_stream(submission) && job->session->tenant->gpu_trust.n_alone == 0 &&
-           wharf_place_n_streams(core) > n_before;
+           has_streams(core);
 }
 
 /* A chunk that GPUs can compress goes there, since that costs no processor; but not behind more
@@ -399,8 +403,17 @@ static void place(struct wharf_core *core, struct wharf_job *job, bool at_front)
     if (pool == WHARF_POOL_ANY &&
         wharf_offer_wins(core, job, wharf_offer_before_ns(core, job), &best))
         core->fleet.gpus_wanted |= 1u << best.gpu;
-    else if (pool == WHARF_POOL_CPU || pool == WHARF_POOL_ANY)
+    else if (pool == WHARF_POOL_CPU || pool == WHARF_POOL_ANY || pool == WHARF_POOL_STREAM)
         core->nothing_fits = false;
+}
+
+void wharf_place_leave_stream(struct wharf_core *core, struct wharf_job *job)
+{
+    wharf_place_remove(core, job);
+    job->pool = WHARF_POOL_CPU;
+    __atomic_store_n(&job->why, (uint8_t)WHARF_PLACED_CPU_SOONER, __ATOMIC_RELAXED);
+    wharf_sched_push(&core->sched[WHARF_POOL_CPU], job);
+    core->nothing_fits = false;
 }
 
 void wharf_place_push(struct wharf_core *core, struct wharf_job *job, bool at_front)

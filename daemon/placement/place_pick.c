@@ -120,13 +120,18 @@ static struct wharf_job *first_left_by_gpus(struct wharf_core *core, unsigned la
     return job;
 }
 
-/* Streams that no GPU could begin now go to the CPU, each to the end of its tenant's queue. */
-static void leave_streams(struct wharf_core *core)
+/* Of the streams that no GPU could begin at once the next one goes to the CPU, to the end of its
+ * tenant's queue; the others stay for whoever is free first. */
+static void leave_stream(struct wharf_core *core)
 {
-    if (core->sched[WHARF_POOL_STREAM].n_queued == 0 || wharf_place_n_streams(core) > 0)
+    struct wharf_job *job = NULL;
+
+    if (wharf_place_n_streams_left(core) == 0)
         return;
-    for (unsigned lane = 0; lane < WHARF_N_LANES; lane++)
-        (void)first_in_place(core, WHARF_POOL_STREAM, lane, UINT64_MAX, is_ready);
+    for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++)
+        job = first_in_place(core, WHARF_POOL_STREAM, lane, UINT64_MAX, is_ready);
+    if (job)
+        wharf_place_leave_stream(core, job);
 }
 
 /* A search for a job of another tenant, because this one's jobs are left to a GPU. */
@@ -170,7 +175,7 @@ struct wharf_job *wharf_place_first_for_cpu(struct wharf_core *core, uint64_t mo
     struct wharf_sched *sched = core->sched;
     struct wharf_job *job = NULL;
 
-    leave_streams(core);
+    leave_stream(core);
     for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++) {
         if (lane == WHARF_LANE_IDLE && !wharf_idle_work_may_begin(core))
             break;

@@ -7,12 +7,14 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "clientlib/wharf.h"
+#include "daemon/base/clock.h"
 #include "encoders/codec.h"
 #include "encoders/decode_job.h"
 #include "tests/lib/test_client.h"
@@ -333,6 +335,113 @@ Test(wharfd_gpu_streams, cancels_are_heard, .timeout = 600)
     for (unsigned i = 0; i < 2; i++)
         cr_expect_eq(completions[i].result, WHARF_CANCELLED, "%u", completions[i].result);
     free_place(&place);
+    free(raw);
+}
+
+/* ---- tenants -------------------------------------------------------------------------------- */
+
+enum { MOST_JOBS = 12 };
+
+/* A session with a stream, and room for the output of several jobs. */
+struct tenant {
+    struct wharf *wharf;
+    uint8_t *memory;
+    size_t nbytes;
+};
+
+static struct tenant new_tenant(const char *path, const uint8_t *raw)
+{
+    struct wharf_options options = WHARF_OPTIONS_INIT;
+    struct tenant tenant;
+    void *memory;
+
+    options.flags = WHARF_OPEN_DAEMON;
+    options.engine = WHARF_ENGINE_SIMT;
+    options.socket_path = path;
+    options.arena_nbytes = 2 * MiB;
+    cr_assert_eq(wharf_open(&options, &tenant.wharf), 0, "%s", wharf_error_message());
+    cr_assert_eq(wharf_alloc(tenant.wharf, MiB + MOST_JOBS * NBYTES, &memory), 0);
+    tenant.memory = memory;
+    tenant.nbytes = pack(0, raw, NBYTES, memory, MiB);
+    return tenant;
+}
+
+static void submit_streams(const struct tenant *tenant, unsigned n)
+{
+    struct wharf_job jobs[MOST_JOBS];
+
+    for (unsigned i = 0; i < n; i++) {
+        jobs[i] = (struct wharf_job)WHARF_JOB_INIT;
+        jobs[i].codec = WHARF_CODEC_DEFLATE;
+        jobs[i].in = tenant->memory;
+        jobs[i].in_nbytes = tenant->nbytes;
+        jobs[i].out = tenant->memory + MiB + i * NBYTES;
+        jobs[i].out_avail = NBYTES;
+    }
+    cr_assert_eq(wharf_submit(tenant->wharf, jobs, n), (int)n, "%s", wharf_error_message());
+}
+
+static void await_streams(const struct tenant *tenant, unsigned n)
+{
+    struct wharf_completion completions[MOST_JOBS];
+
+    cr_assert_eq(wharf_wait(tenant->wharf, completions, n, n, -1), (int)n);
+    for (unsigned i = 0; i < n; i++)
+        cr_expect_eq(completions[i].result, WHARF_OK);
+}
+
+/* A stream whose place is behind another one's does not pay for that. */
+Test(wharfd_gpu_streams, streams_pay_for_their_own_time, .timeout = 600)
+{
+    uint8_t *raw = new_text();
+
+    start();
+    struct tenant tenant = new_tenant(wharfd.socket, raw);
+    submit_streams(&tenant, 1);
+    await_streams(&tenant, 1);
+    double paid_s = metric("wharf_gpu_busy_seconds_total");
+    uint64_t begun_ns = wharf_now_ns();
+    submit_streams(&tenant, 6);
+    await_streams(&tenant, 6);
+    uint64_t took_ns = wharf_now_ns() - begun_ns;
+    paid_s = metric("wharf_gpu_busy_seconds_total") - paid_s;
+    cr_expect_gt(paid_s, 0);
+    cr_expect_leq(paid_s, 1e-9 * (double)took_ns);
+    wharf_close(tenant.wharf);
+    test_wharfd_finish(&wharfd);
+    free(raw);
+}
+
+/* However many streams of another tenant wait, one waits for those that have places and for one
+ * more. */
+Test(wharfd_gpu_streams, tenants_take_turns, .timeout = 600)
+{
+    enum { N_STORM = MOST_JOBS, N_PLACES = 2 };
+    uint8_t *raw = new_text();
+    struct wharf_completion completions[N_STORM];
+    char path[128], more[512];
+
+    setenv("WHARF_SIMT_STREAMS", "4096", 1);
+    snprintf(path, sizeof(path), "/tmp/wharf-streams.%d", (int)getpid());
+    snprintf(more, sizeof(more),
+             "chunk = 4K\nhang_timeout = 10min\n[listen storm]\npath = %s\ntenant = socket\n",
+             path);
+    test_wharfd_start_gpu(&wharfd, "simt", more);
+    struct tenant storm = new_tenant(path, raw), other = new_tenant(wharfd.socket, raw);
+    submit_streams(&storm, N_STORM);
+    /* They wait, and two of them have places. */
+    cr_assert(TEST_WAIT(metric("wharf_gpu_streams_total") > 0));
+    int n_before = wharf_poll(storm.wharf, completions, N_STORM);
+    cr_assert_geq(n_before, 0);
+    submit_streams(&other, 1);
+    await_streams(&other, 1);
+    int n_meanwhile = wharf_poll(storm.wharf, completions, N_STORM);
+    cr_expect_geq(n_meanwhile, 0);
+    cr_expect_leq(n_meanwhile, N_PLACES + 2, "%d streams of the other tenant", n_meanwhile);
+    await_streams(&storm, N_STORM - (unsigned)(n_before + n_meanwhile));
+    wharf_close(other.wharf);
+    wharf_close(storm.wharf);
+    test_wharfd_finish(&wharfd);
     free(raw);
 }
 
