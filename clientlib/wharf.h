@@ -371,7 +371,7 @@ int wharf_register(struct wharf *wharf, const struct wharf_memory *memory);
  * most wharf_info.max_gpu_chunk_nbytes (the daemon's `[gpu] chunk`) run by the thousand.  Larger
  * ones, up to max_gpu_large_nbytes, run two at a time, and so do all of a batch that has a larger
  * one.  Of Deflate, zlib and gzip the whole GPU decodes these one after the other, if the source
- * has 512 KiB or more and the job no checksum.
+ * has 512 KiB or more.
  *
  * ORDER.  The daemon's kernel runs in none of the caller's streams.  So before the submission, all
  * work of the caller's on the GPU that uses the source or the destination must have ended:

@@ -384,6 +384,7 @@ static void cuda_close(wharf_epoch *epoch)
         (void)cudaStreamDestroy(epoch->model_stream);
     if (epoch->stream)
         (void)cudaStreamDestroy(epoch->stream);
+    epoch->stream = nullptr;
     wharf_cuda_partition_free(epoch->partition);
     (void)cudaFree(epoch->params.control);
     (void)cudaFree(epoch->params.slots);

@@ -283,7 +283,7 @@ static int finish(wharf_streams *streams, const wharf_stream_task *task,
 }
 
 static int cuda_decode(wharf_streams *streams, const wharf_stream_task *task, uint64_t most_nbytes,
-                       wharf_outcome *ret_outcome)
+                       wharf_outcome *ret_outcome, uint32_t *ret_crc)
 {
     wharf_inflate_job job = {};
     WHARF_CUDA_TRY(cudaSetDevice(streams->device));
@@ -297,6 +297,7 @@ static int cuda_decode(wharf_streams *streams, const wharf_stream_task *task, ui
     job.outcome = &streams->d->outcome;
     job.stop = &streams->d->stop;
     job.stop_value = ++streams->number;
+    job.wants_crc = task->wants_crc;
     streams->is_stopping = false;
     if (wharf_inflate_plan(&job, &streams->shape) > streams->scratch_nbytes)
         return wharf_cuda_fail(cudaErrorInvalidValue, "a stream larger than announced");
@@ -313,6 +314,7 @@ static int cuda_decode(wharf_streams *streams, const wharf_stream_task *task, ui
     if (rc == 0)
         rc = finish(streams, task, job, in_pieces);
     *ret_outcome = streams->h->outcome;
+    *ret_crc = streams->h->control.out_crc;
     /* The stream was touched, and may be written to yet. */
     return rc == -ENOMEM ? -EIO : rc;
 }

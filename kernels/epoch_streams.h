@@ -36,6 +36,7 @@ struct wharf_stream_task {
     uint32_t dst_nbytes;
     uint32_t codec;  /* deflate, zlib or gzip */
     uint32_t output; /* enum wharf_work_output */
+    uint32_t wants_crc;
     /* Asked now and then by the calling thread; once it said 1, the decode soon ends, with
      * CANCELLED, or its outcome if that was faster. */
     int (*is_stopped)(void *context);
@@ -54,10 +55,11 @@ struct wharf_stream_ops {
     /*
      * Decodes.  The first one takes scratch for all later ones, of streams of up to most_nbytes: a
      * window for each part and a ring for each warp, 1.1 GB on an H100, or less where the GPU has
-     * less to give.  -ENOMEM: it has none; the stream was not touched.
+     * less to give.  -ENOMEM: it has none; the stream was not touched.  *ret_crc: if wants_crc, and
+     * the outcome is good, the CRC-32 of the output.
      */
     int (*decode)(struct wharf_streams *streams, const struct wharf_stream_task *task,
-                  uint64_t most_nbytes, struct wharf_outcome *ret_outcome);
+                  uint64_t most_nbytes, struct wharf_outcome *ret_outcome, uint32_t *ret_crc);
 };
 
 /* As wharf_cuda_epoch and wharf_simt_epoch. */

@@ -6,6 +6,7 @@
 #include "encoders/wharf_codec.h"
 #include "kernels/cuda_error.h"
 #include "kernels/inflate/inflate_chain.cuh"
+#include "kernels/inflate/inflate_crc.cuh"
 #include "kernels/inflate/inflate_deliver.cuh"
 #include "kernels/inflate/inflate_find.cuh"
 #include "kernels/inflate/inflate_measure.cuh"
@@ -91,6 +92,12 @@ __global__ void __launch_bounds__(REST_WARPS * 32, 1)
     finish_stream<Sum>(*reinterpret_cast<rest_shared *>(s_memory), job, threadIdx.x / 32);
 }
 
+__global__ void __launch_bounds__(WARPS * 32)
+    inflate_crc_kernel(const __grid_constant__ wharf_inflate_job job)
+{
+    add_crc(job, uniform(threadIdx.x / 32) * gridDim.x + blockIdx.x, WARPS * gridDim.x);
+}
+
 /* About the root of how many links there mostly are: they are followed one after the other within
  * groups, and so are groups. */
 constexpr unsigned N_GROUPS = 96;
@@ -117,6 +124,7 @@ const kernel CHAIN = KERNEL(inflate_chain_kernel, CHAIN_THREADS, 0);
 const kernel COMPOSE = KERNEL(inflate_compose_kernel, WINDOW_THREADS, 0);
 const kernel JOIN = KERNEL(inflate_join_kernel, WINDOW_THREADS, 0);
 const kernel SETTLE = KERNEL(inflate_settle_kernel, WINDOW_THREADS, 0);
+const kernel CRC = KERNEL(inflate_crc_kernel, WARPS * 32, 0);
 
 template <typename Sum>
 const kernel DELIVER = KERNEL(inflate_deliver_kernel<Sum>, WARPS * 32, WARPS *DELIVER_NBYTES);
@@ -174,7 +182,9 @@ int launch_deliver(const wharf_inflate_job &job, CUstream_st *stream)
 template <typename Sum>
 int launch_rest(const wharf_inflate_job &job, CUstream_st *stream)
 {
-    return launch(REST<Sum>, 1, job, stream);
+    if (int rc = launch(REST<Sum>, 1, job, stream))
+        return rc;
+    return job.wants_crc ? launch(CRC, job.n_warps / WARPS, job, stream) : 0;
 }
 
 } // namespace
@@ -183,7 +193,7 @@ int wharf_cuda_load_inflate(struct wharf_inflate_shape *ret_shape)
 {
     unsigned n_measure = 0, n_few = 0, n = 0;
     for (const kernel &k :
-         {FIND, CHAIN, COMPOSE, JOIN, SETTLE, DELIVER<flate::no_sum>, DELIVER<adler32_sum>,
+         {FIND, CHAIN, COMPOSE, JOIN, SETTLE, CRC, DELIVER<flate::no_sum>, DELIVER<adler32_sum>,
           DELIVER<crc32_sum>, DELIVER_FEW<flate::no_sum>, DELIVER_FEW<adler32_sum>,
           REST<flate::no_sum>, REST<adler32_sum>, REST<crc32_sum>})
         if (int rc = fit(k, &n))

@@ -13,6 +13,7 @@
  *   windows   the last 32 KiB of each link, in three kernels (inflate_windows.cuh)
  *   deliver   each link again, as bytes, at its place, behind its window (inflate_deliver.cuh)
  *   rest      what no link has, by one block of warps, and the stream's outcome (inflate_rest.cuh)
+ *   crc       if wanted, the CRC-32 of the whole output (inflate_crc.cuh)
  *
  * A place that is found, and what is measured from it, is a guess.  INVARIANT: a part is a link
  * only if the link before it ended, between two blocks, exactly where the part begins.  The first
@@ -89,6 +90,7 @@ struct wharf_inflate_control {
     uint32_t rest_sums[2]; /* of the member that is open behind the links */
     uint64_t rest_bit;     /* where the links end */
     uint64_t rest_out, rest_member; /* their output, and where that member began in it */
+    uint32_t out_crc;               /* of a good stream, where one is wanted */
 };
 
 /* Pointers are the device's. */
@@ -106,6 +108,7 @@ struct wharf_inflate_job {
     uint32_t n_groups;             /* of links, whose windows a block each follows */
     uint32_t n_warps;              /* that the GPU holds at once */
     uint32_t n_blocks;             /* by which links are delivered, one each; 0: by warps */
+    uint32_t wants_crc;            /* of the output */
     uint32_t first_part, end_part; /* that one start of find, or of measure, has */
     uint32_t n_found; /* parts that measure may look at: the search has begun with them */
     uint32_t first_link, end_link; /* that one start of deliver has, as far as there are so many */
@@ -163,8 +166,8 @@ int wharf_cuda_start_inflate(const struct wharf_inflate_job *job, struct CUstrea
 /*
  * The same in steps, for who brings the source in slices, or takes the output in pieces: find, and
  * measure, parts from job->first_part to job->end_part; all from chain to windows; deliver links
- * from job->first_link to job->end_link; and the rest.  If the plan has one part it is the rest,
- * and the others do nothing.
+ * from job->first_link to job->end_link; and the rest, with the CRC.  If the plan has one part it
+ * is the rest, and the others do nothing.
  */
 int wharf_cuda_start_inflate_find(const struct wharf_inflate_job *job, struct CUstream_st *stream);
 int wharf_cuda_start_inflate_measure(const struct wharf_inflate_job *job,

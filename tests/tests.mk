@@ -46,8 +46,9 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.cc.o $(test_parts)
 $(BUILD)/tests/wharfd_%: $(BUILD)/obj/tests/unit/wharfd_%.c.o $(wharfd_parts) | $(DAEMON) $(SIMT_WORKER)
 	$(call program,$(LIBS) $(DAEMON_LIBS) -lcriterion)
 
-# A part of the command.
+# Parts of the command.
 $(BUILD)/tests/direct_write_test: $(call obj,clientlib/cli/direct_write.c)
+$(BUILD)/tests/input_wide_test: $(call obj,$(patsubst %,clientlib/cli/%.c,input_wide input_file crew message stream_size))
 
 # It runs the command.
 $(BUILD)/tests/hostile_daemon_command_test: | $(CLI)

@@ -51,7 +51,7 @@ static int connect_client(struct client *client, const struct wharf_cli_options 
     for (size_t i = 0; i < client->n; i++)
         nbytes += round_up(client->chunks[i]->packed_nbytes);
     /* The measurement is about a daemon: nothing stands in for it. */
-    return wharf_cli_service_open(options, 1, nbytes, &client->service) == WHARF_CLI_GO_ON &&
+    return wharf_cli_service_open(options, 1, nbytes, 0, &client->service) == WHARF_CLI_GO_ON &&
                    client->service.wharf
                ? 0
                : -ENOTCONN;

@@ -149,7 +149,8 @@ static int run_command(const struct wharf_cli_command *command, int argc, char *
         status = wharf_cli_say_usage(command->name, "--index is of one file");
 
     if (status == WHARF_CLI_GO_ON)
-        status = wharf_cli_service_open_usual(&options, &service);
+        status = wharf_cli_service_open_usual(
+            &options, operands.n > 0 ? argv[operands.first] : NULL, &service);
     if (status != WHARF_CLI_GO_ON)
         return status;
     status = work_on_all(&options, &service, argv + operands.first, operands.n, &settings);

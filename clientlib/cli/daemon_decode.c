@@ -6,11 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "clientlib/cli/input_wide.h"
 #include "clientlib/cli/number.h"
-#include "encoders/little_endian.h"
+#include "clientlib/cli/stream_size.h"
 
-/* The first try has room for this and four times the input. */
-enum { FIRST_NBYTES = 1 << 20 };
 /* Each further try has so many times the room. */
 enum { GROWTH = 8 };
 
@@ -54,6 +53,22 @@ static int register_model(struct wharf_cli_daemon_decode *decode)
     return wharf_register_model(service_of(decode)->wharf, &model, &decode->job.parameter);
 }
 
+/* Puts the input into memory, of which a file that has become shorter leaves some free. */
+static int fill(const struct wharf_cli_daemon_decode *decode, struct wharf_job *job, void *memory)
+{
+    const struct wharf_cli_task *task = decode->task;
+    int64_t n = (int64_t)decode->in_nbytes;
+
+    if (decode->in)
+        memcpy(memory, decode->in, decode->in_nbytes);
+    else
+        n = wharf_cli_input_read_wide(task->input, decode->offset, memory, decode->in_nbytes,
+                                      task->options->n_threads);
+    job->in = memory;
+    job->in_nbytes = n < 0 ? 0 : (size_t)n;
+    return n < 0 ? (int)n : 0;
+}
+
 /* Nothing else is in the arena meanwhile. */
 static int prepare_job(struct wharf_cli_daemon_decode *decode, uint64_t out_avail)
 {
@@ -72,8 +87,10 @@ static int prepare_job(struct wharf_cli_daemon_decode *decode, uint64_t out_avai
         r = wharf_alloc(service->wharf, decode->in_nbytes, &memory);
     if (r < 0)
         return r;
-    job->in = memcpy(memory, decode->in, decode->in_nbytes);
-    job->in_nbytes = decode->in_nbytes;
+    r = fill(decode, job, memory);
+    decode->is_unreadable = r < 0;
+    if (r < 0)
+        return r;
     job->codec = decode->codec;
     job->flags = decode->is_exact ? WHARF_JOB_EXACT_OUTPUT : 0;
     job->parameter = decode->parameter;
@@ -119,17 +136,18 @@ static uint64_t least_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* What the end of a gzip stream says of its size, if that can be.  It is a guess: of several
- * members it tells of the last one alone. */
-static uint64_t gzip_nbytes(const struct wharf_cli_daemon_decode *decode)
+static uint64_t guess_room(const struct wharf_cli_daemon_decode *decode)
 {
     size_t n = decode->in_nbytes;
-    uint64_t told;
+    uint8_t end[WHARF_CLI_STREAM_END_NBYTES];
+    bool has_end = n >= sizeof(end);
 
-    if (decode->codec != WHARF_CODEC_GZIP || n < 4)
-        return UINT64_MAX;
-    told = wharf_load_le32(decode->in + n - 4);
-    return told < n ? UINT64_MAX : told;
+    if (has_end && decode->in)
+        memcpy(end, decode->in + n - sizeof(end), sizeof(end));
+    else if (has_end)
+        has_end = wharf_cli_input_read_bare(decode->task->input, decode->offset + n - sizeof(end),
+                                            end, sizeof(end)) == (int64_t)sizeof(end);
+    return wharf_cli_stream_guess(decode->codec, n, has_end ? end : NULL);
 }
 
 /* The room of the first try: the GPU's usual places, if only a GPU is wanted and the input fits
@@ -141,7 +159,7 @@ static uint64_t first_room(const struct wharf_cli_daemon_decode *decode)
 
     if (service->options->engine >= WHARF_ENGINE_GPU && decode->in_nbytes <= usual)
         return usual;
-    return least_of(4 * (uint64_t)decode->in_nbytes + FIRST_NBYTES, gzip_nbytes(decode));
+    return guess_room(decode);
 }
 
 /* After a room that is too small, the next one; from `refused` on none is to be had. */
@@ -202,6 +220,8 @@ int wharf_cli_daemon_decode(struct wharf_cli_daemon_decode *decode)
     int r = try_daemon(decode);
     bool is_here = r < 0 ? !service->is_lost : !wharf_cli_is_verdict(decode->outcome.result);
 
+    if (decode->is_unreadable)
+        return wharf_cli_task_read_error(decode->task, r);
     if (is_here && wharf_cli_service_may_stand_in(service))
         return WHARF_CLI_GO_ON;
     if (r < 0)

@@ -17,7 +17,8 @@ struct wharf_cli_daemon_decode {
     uint32_t parameter;
     const void *model; /* to be registered and used in place of `parameter`; or NULL */
     size_t model_nbytes;
-    const uint8_t *in;
+    const uint8_t *in; /* NULL: the rest of task->input from `offset` on, which can seek */
+    uint64_t offset;
     size_t in_nbytes;
     uint64_t most_nbytes; /* of output: more is not wanted, or not possible */
     bool is_exact;        /* the output has exactly most_nbytes */
@@ -26,6 +27,7 @@ struct wharf_cli_daemon_decode {
     struct wharf_outcome outcome;
     const uint8_t *out; /* the output, until _deinit */
 
+    bool is_unreadable;   /* for daemon_decode.c: the input gave an error */
     struct wharf_job job; /* for daemon_decode.c; initialize it to WHARF_JOB_INIT */
 };
 

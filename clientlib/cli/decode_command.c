@@ -192,7 +192,7 @@ static int run(int argc, char **argv)
     status = options.salvage ? check_salvage(&settings) : WHARF_CLI_GO_ON;
     if (status != WHARF_CLI_GO_ON)
         return status;
-    status = wharf_cli_service_open(&options, 1, LEAST_ARENA_NBYTES, &service);
+    status = wharf_cli_service_open(&options, 1, LEAST_ARENA_NBYTES, 0, &service);
     if (status != WHARF_CLI_GO_ON)
         return status;
     status = wharf_cli_task_start(&task, operands.n ? argv[operands.first] : "-",

@@ -13,9 +13,13 @@
 #include <string.h>
 
 #include "clientlib/cli/pipeline.h"
+#include "clientlib/cli/stream_size.h"
 
 /* Allocations of wharf_alloc are multiples of this. */
 enum { ARENA_UNIT = 64 };
+
+/* Beside what a stream takes: what its source and output are rounded up by. */
+enum { WISHED_BESIDE_NBYTES = 4 * ARENA_UNIT };
 
 enum { USUAL_NBYTES = 1 << 20, USUAL_PADDING_NBYTES = 4 << 10 };
 
@@ -39,14 +43,18 @@ static size_t arena_nbytes_of(size_t in_avail, size_t out_avail)
     return round_up(in_avail) + round_up(out_avail) + round_up(tables);
 }
 
-int wharf_cli_service_open_usual(const struct wharf_cli_options *options,
+int wharf_cli_service_open_usual(const struct wharf_cli_options *options, const char *first,
                                  struct wharf_cli_service *ret_service)
 {
     /* As for a container: payloads with their padding, and output. */
     size_t nbytes = arena_nbytes_of(USUAL_NBYTES + USUAL_PADDING_NBYTES, USUAL_NBYTES);
 
+    uint64_t wished = first && !options->embedded && options->engine >= WHARF_ENGINE_GPU
+                          ? wharf_cli_stream_file_guess(first)
+                          : 0;
+
     return wharf_cli_service_open(options, wharf_cli_pipeline_n_slots(options->n_threads), nbytes,
-                                  ret_service);
+                                  wished ? wished + WISHED_BESIDE_NBYTES : 0, ret_service);
 }
 
 static struct wharf_cli_load *load_at(void *slots, size_t slot_nbytes, unsigned number)

@@ -50,8 +50,10 @@ struct wharf_cli_load {
     char error_text[256];
 };
 
-/* wharf_cli_service_open with room for a pipeline's usual number of slots. */
-int wharf_cli_service_open_usual(const struct wharf_cli_options *options,
+/* wharf_cli_service_open with room for a pipeline's usual number of slots; or for `first`, the
+ * first file, unless NULL, where only a GPU is wanted and decodes that as one job: memory that was
+ * registered for nothing would have to leave the GPU before it. */
+int wharf_cli_service_open_usual(const struct wharf_cli_options *options, const char *first,
                                  struct wharf_cli_service *ret_service);
 
 /*

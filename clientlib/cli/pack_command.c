@@ -354,7 +354,7 @@ static int open_daemon(const struct settings *settings, const struct wharf_cli_o
                                    "a daemon compresses chunks of containers alone, and "
                                    "this is format %s",
                                    format_names[settings->format]);
-    int status = wharf_cli_service_open(options, options->n_threads, slot_nbytes, ret_service);
+    int status = wharf_cli_service_open(options, options->n_threads, slot_nbytes, 0, ret_service);
     return status == WHARF_CLI_GO_ON ? wharf_cli_daemon_pack_check(ret_service, &settings->pack)
                                      : status;
 }

@@ -267,7 +267,8 @@ static int settle_failure(struct wharf_cli_service *service, int error)
 }
 
 int wharf_cli_service_open(const struct wharf_cli_options *options, unsigned n_slots,
-                           size_t slot_nbytes, struct wharf_cli_service *ret_service)
+                           size_t slot_nbytes, size_t wished_nbytes,
+                           struct wharf_cli_service *ret_service)
 {
     struct wharf_cli_service service = {.options = options};
     int status = WHARF_CLI_GO_ON;
@@ -276,7 +277,9 @@ int wharf_cli_service_open(const struct wharf_cli_options *options, unsigned n_s
     service.is_demanded =
         options->needs_daemon || options->socket || options->engine >= WHARF_ENGINE_GPU;
     if (!options->embedded) {
-        r = open_with_room(&service, slot_nbytes, &n_slots);
+        r = wished_nbytes ? open_handle(&service, options->engine, wished_nbytes) : -ENOMEM;
+        if (r < 0 && (wished_nbytes == 0 || wharf_cli_service_may_have_less(r)))
+            r = open_with_room(&service, slot_nbytes, &n_slots);
         if (r < 0) {
             close_handle(&service);
             status = settle_failure(&service, r);
@@ -289,7 +292,7 @@ int wharf_cli_service_open(const struct wharf_cli_options *options, unsigned n_s
 int wharf_cli_service_open_small(const struct wharf_cli_options *options,
                                  struct wharf_cli_service *ret_service)
 {
-    return wharf_cli_service_open(options, 1, 1, ret_service);
+    return wharf_cli_service_open(options, 1, 1, 0, ret_service);
 }
 
 void wharf_cli_service_close(struct wharf_cli_service *service)

@@ -30,12 +30,14 @@ struct wharf_cli_service {
 };
 
 /*
- * Connects, with room for n_slots of slot_nbytes each, or for fewer if the daemon allows no more.
- * Returns WHARF_CLI_GO_ON, after a warning if there is a daemon that cannot be used; or the exit
- * status, after reporting the error and what to do.  Close the service only after GO_ON.
+ * Connects, with wished_nbytes of memory, or, if that is 0 or more than the daemon allows, with
+ * room for n_slots of slot_nbytes each, or for fewer if the daemon allows no more. Returns
+ * WHARF_CLI_GO_ON, after a warning if there is a daemon that cannot be used; or the exit status,
+ * after reporting the error and what to do.  Close the service only after GO_ON.
  */
 int wharf_cli_service_open(const struct wharf_cli_options *options, unsigned n_slots,
-                           size_t slot_nbytes, struct wharf_cli_service *ret_service);
+                           size_t slot_nbytes, size_t wished_nbytes,
+                           struct wharf_cli_service *ret_service);
 
 /* For commands that need only the connection. */
 int wharf_cli_service_open_small(const struct wharf_cli_options *options,

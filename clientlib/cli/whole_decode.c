@@ -96,6 +96,34 @@ static int read_input(struct whole *whole)
     return r < 0 ? wharf_cli_task_read_error(whole->task, r) : WHARF_CLI_GOOD;
 }
 
+/* A file that can be read again goes directly to where a daemon reads it.  Hints at what may be
+ * wrong with streams of rans look into them here. */
+static bool is_read_there(const struct whole *whole)
+{
+    return whole->task->service->wharf && whole->task->input->is_seekable &&
+           whole->task->input->nbytes > whole->offset && whole->wanted->codec != WHARF_CODEC_RANS &&
+           !wharf_run_scan_knows(whole->wanted->codec);
+}
+
+/* For who decodes here. */
+static int load_input(struct whole *whole)
+{
+    if (whole->in)
+        return WHARF_CLI_GOOD;
+    whole->in_nbytes = 0;
+    return read_input(whole);
+}
+
+static int measure_input(struct whole *whole)
+{
+    uint64_t nbytes = whole->task->input->nbytes - whole->offset;
+
+    if (nbytes > max_input_nbytes(whole->max_output_nbytes))
+        return tell_too_much(whole);
+    whole->in_nbytes = (size_t)nbytes;
+    return WHARF_CLI_GOOD;
+}
+
 /* What the input can give at most, as far as the limit allows. */
 static uint64_t most_output_nbytes(const struct whole *whole)
 {
@@ -135,7 +163,10 @@ static uint32_t flags_of(const struct whole *whole)
 static int decode_here(struct whole *whole)
 {
     int reference = whole->task->options->engine == WHARF_ENGINE_REFERENCE;
-    int status = map_output(whole, most_output_nbytes(whole));
+    int status = load_input(whole);
+
+    if (status == WHARF_CLI_GOOD)
+        status = map_output(whole, most_output_nbytes(whole));
     struct wharf_decode_job job = {
         .codec = whole->wanted->codec,
         .flags = flags_of(whole),
@@ -169,6 +200,7 @@ static int decode_there(struct whole *whole)
         .model = whole->wanted->model,
         .model_nbytes = whole->wanted->model_nbytes,
         .in = whole->in,
+        .offset = whole->offset,
         .in_nbytes = whole->in_nbytes,
         .most_nbytes = most_output_nbytes(whole),
         .is_exact = whole->wanted->is_exact,
@@ -214,8 +246,9 @@ static int deliver(struct whole *whole, uint64_t *ret_end)
     struct wharf_cli_task *task = whole->task;
     const struct wharf_outcome *outcome = &whole->outcome;
     uint64_t end = whole->offset + outcome->in_nbytes;
-    int r = wharf_cli_input_unread(task->input, end, whole->in + outcome->in_nbytes,
-                                   whole->in_nbytes - outcome->in_nbytes);
+    int r = whole->in ? wharf_cli_input_unread(task->input, end, whole->in + outcome->in_nbytes,
+                                               whole->in_nbytes - outcome->in_nbytes)
+                      : 0;
     if (r < 0)
         return wharf_cli_task_error(task, "cannot decode", r);
     task->tally->in_nbytes += outcome->in_nbytes;
@@ -302,7 +335,7 @@ int wharf_cli_whole_decode(struct wharf_cli_task *task, const struct wharf_cli_w
             wanted->max_output_nbytes < PTRDIFF_MAX ? wanted->max_output_nbytes : PTRDIFF_MAX,
         .there = {.task = task, .job = WHARF_JOB_INIT},
     };
-    int status = read_input(&whole);
+    int status = is_read_there(&whole) ? measure_input(&whole) : read_input(&whole);
 
     if (status == WHARF_CLI_GOOD)
         status = decode(&whole, ret_end);

@@ -4,7 +4,7 @@
  *
  * Nothing of the output is seen before all of it was verified.  Memory: the input's size and the
  * output's, each bounded by a limit that the user sets; memory for output is taken as it is
- * written to, not ahead.  Through a daemon the input is there once more.
+ * written to, not ahead.  Through a daemon the input of a pipe is there once more.
  */
 #ifndef WHARF_CLI_WHOLE_DECODE_H
 #define WHARF_CLI_WHOLE_DECODE_H

@@ -28,6 +28,7 @@
 #include "daemon/core/file_io.h"
 #include "daemon/core/file_staging.h"
 #include "daemon/core/session.h"
+#include "daemon/core/shared_charge.h"
 #include "daemon/core/tenant.h"
 #include "daemon/dispatch/core_lock.h"
 #include "daemon/disposable/disposable.h"
@@ -58,10 +59,12 @@ struct wharf_file_process {
     struct wharf_connection *connection; /* NULL: it was killed */
     struct wharf_tenant *tenant;         /* pinned */
     struct wharf_use use;                /* charged until it is gone */
-    bool is_blamed;                      /* it is one of n_hung_files */
-    pid_t pid;                           /* 0: it has ended, and another one can be called so */
-    struct wharf_source source;          /* its socket, which is the session's file_io's */
-    struct wharf_source exit_source;     /* its pidfd */
+    struct wharf_shared_charge *area; /* of the staging area, which it maps; NULL: there is none */
+    bool is_ending;                   /* it is one of n_endings */
+    bool is_blamed;                   /* it is one of n_hung_files */
+    pid_t pid;                        /* 0: it has ended, and another one can be called so */
+    struct wharf_source source;       /* its socket, which is the session's file_io's */
+    struct wharf_source exit_source;  /* its pidfd */
     struct taking taking;
     uint32_t n_files; /* that are registered */
     /* By place: the number of the last file there; and whether that is not closed. */
@@ -86,8 +89,10 @@ static void process_free(struct wharf_file_process *process)
     wharf_list_remove(&process->link);
     count(&process->tenant->n_hung_files, -(uint32_t)process->is_blamed);
     count(&process->tenant->n_file_processes, (uint32_t)-1);
+    process->tenant->n_endings -= process->is_ending;
     wharf_core_enter(core);
     wharf_tenant_give_back(process->tenant, &process->use);
+    wharf_shared_charge_release(process->area);
     wharf_tenant_unref(process->tenant);
     wharf_core_leave(core);
     free(process);
@@ -106,8 +111,11 @@ static void stop(struct wharf_file_process *process)
     if (process->pid > 0)
         kill(process->pid, SIGKILL);
     wharf_file_io_lose(io);
-    if (!__atomic_load_n(&io->is_hung, __ATOMIC_RELAXED))
+    if (!__atomic_load_n(&io->is_hung, __ATOMIC_RELAXED)) {
+        process->is_ending = true;
+        process->tenant->n_endings++;
         return;
+    }
     struct wharf_log_fields fields = wharf_connection_fields(connection, 0);
     wharf_log_client(WHARF_LOG_WARNING, &fields, "a file hung the process %d, which is killed",
                      (int)process->pid);
@@ -146,45 +154,62 @@ static uint32_t n_slots_of(const struct wharf_server *server)
     return n_slots < 2 ? 2 : n_slots < WHARF_FILE_MOST_SLOTS ? n_slots : WHARF_FILE_MOST_SLOTS;
 }
 
-/* A staging area, if a GPU could use it: one that is pinned already, or one that has no pages yet.
- * NULL: the CPU runs all jobs. */
-static struct wharf_file_staging *make_staging(struct wharf_core *core,
-                                               const struct wharf_session *session)
+/* Whether a GPU could use a staging area. */
+static bool wants_staging(struct wharf_core *core, const struct wharf_session *session)
 {
-    bool is_for_cpu =
-        session->engine == WHARF_ENGINE_CPU || session->engine == WHARF_ENGINE_REFERENCE;
+    return session->engine != WHARF_ENGINE_CPU && session->engine != WHARF_ENGINE_REFERENCE &&
+           __atomic_load_n(&core->fleet.n_gpus, __ATOMIC_RELAXED) > 0;
+}
+
+/* An area with this charge: one that is pinned already, or one that has no pages yet.  NULL: there
+ * is no room for it. */
+static struct wharf_file_staging *take_staging(struct wharf_core *core,
+                                               const struct wharf_session *session,
+                                               struct wharf_shared_charge *charge)
+{
     struct wharf_use use = wharf_file_staging_use();
     struct wharf_gpu_memory *memory = NULL;
     struct wharf_segment pooled;
     bool is_pooled = false;
 
-    if (is_for_cpu || __atomic_load_n(&core->fleet.n_gpus, __ATOMIC_RELAXED) == 0)
-        return NULL;
     wharf_core_enter(core);
-    bool is_charged = wharf_tenant_charge(session->tenant, &use, NULL) == 0;
-    if (is_charged && wharf_place_has_gpu(core, session->engine))
+    int r = wharf_shared_charge_begin(charge, session->tenant, &use);
+    if (r == 0 && wharf_place_has_gpu(core, session->engine))
         is_pooled = wharf_gpu_arena_pool_take(core, WHARF_FILE_STAGING_NBYTES, &pooled, &memory);
     wharf_core_leave(core);
     struct wharf_file_staging *staging =
-        is_charged ? wharf_file_staging_new(is_pooled ? &pooled : NULL) : NULL;
+        r == 0 ? wharf_file_staging_new(is_pooled ? &pooled : NULL) : NULL;
     if (staging) {
         staging->account = memory;
+        staging->charge = charge;
         return staging;
     }
     wharf_core_enter(core);
-    if (is_charged)
-        wharf_tenant_give_back(session->tenant, &use);
     wharf_gpu_memory_drop(core, memory, &(struct wharf_use){.n_jobs = 0});
+    if (r == 0)
+        wharf_shared_charge_release(WHARF_STEAL(charge));
     wharf_core_leave(core);
+    free(charge);
     return NULL;
 }
 
-/* The session has its files, and GPUs its staging area. */
-static void enter(struct wharf_core *core, struct wharf_session *session, struct wharf_file_io *io)
+/* NULL: the CPU runs all jobs. */
+static struct wharf_file_staging *make_staging(struct wharf_core *core,
+                                               const struct wharf_session *session)
 {
+    struct wharf_shared_charge *charge =
+        wants_staging(core, session) ? calloc(1, sizeof(*charge)) : NULL;
+
+    return charge ? take_staging(core, session, charge) : NULL;
+}
+
+/* The session has its files, and GPUs its staging area. */
+static void enter(struct wharf_file_process *process, struct wharf_session *session,
+                  struct wharf_file_io *io)
+{
+    struct wharf_core *core = &process->server->core;
     struct wharf_file_staging *staging = io->staging;
     bool is_pooled = staging && staging->account;
-    struct wharf_use use = wharf_file_staging_use();
 
     /* Without an entry no GPU has it, and jobs run on the CPU. */
     if (staging && !is_pooled)
@@ -193,9 +218,11 @@ static void enter(struct wharf_core *core, struct wharf_session *session, struct
     wharf_core_enter(core);
     session->file_io = io;
     if (staging)
-        wharf_use_add(&session->use, &use);
-    if (staging && staging->account)
+        process->area = wharf_shared_charge_hold(staging->charge);
+    if (staging && staging->account) {
         staging->account->is_staging = true;
+        staging->account->charge = wharf_shared_charge_hold(staging->charge);
+    }
     if (is_pooled)
         wharf_gpu_memory_give(core, staging->account, session);
     else if (staging)
@@ -204,16 +231,13 @@ static void enter(struct wharf_core *core, struct wharf_session *session, struct
 }
 
 /* Gives up what no session has got. */
-static void discard(struct wharf_core *core, struct wharf_session *session,
-                    struct wharf_file_staging *staging)
+static void discard(struct wharf_core *core, struct wharf_file_staging *staging)
 {
-    struct wharf_use use = wharf_file_staging_use();
-
     if (!staging)
         return;
     wharf_core_enter(core);
     wharf_gpu_memory_drop(core, staging->account, &(struct wharf_use){.n_jobs = 0});
-    wharf_tenant_give_back(session->tenant, &use);
+    wharf_shared_charge_release(staging->charge);
     wharf_core_leave(core);
 }
 
@@ -227,7 +251,7 @@ static int watch(struct wharf_file_process *process, struct wharf_session *sessi
                               &server->core.is_short_of_workers, &io);
 
     if (r < 0) {
-        discard(&server->core, session, staging);
+        discard(&server->core, staging);
         wharf_file_staging_free(staging);
         return r;
     }
@@ -238,11 +262,11 @@ static int watch(struct wharf_file_process *process, struct wharf_session *sessi
     if (r == 0)
         r = wharf_loop_add(server->loop, &process->source, io->socket, POLLIN, on_answer);
     if (r < 0) {
-        discard(&server->core, session, staging);
+        discard(&server->core, staging);
         wharf_file_io_free(io);
         return r;
     }
-    enter(&server->core, session, io);
+    enter(process, session, io);
     return 0;
 }
 
@@ -254,6 +278,16 @@ static struct wharf_use process_use(uint32_t n_slots)
         .n_tasks = 1 + n_slots,
         .memory_nbytes = wharf_file_memory_nbytes(n_slots, 0) + (1 + n_slots) * TASK_NBYTES,
     };
+}
+
+struct wharf_use wharf_files_start_use(const struct wharf_connection *connection)
+{
+    struct wharf_server *server = connection->server;
+    struct wharf_use use = process_use(n_slots_of(server)), area = wharf_file_staging_use();
+
+    if (wants_staging(&server->core, connection->session))
+        wharf_use_add(&use, &area);
+    return use;
 }
 
 static int start(struct wharf_connection *connection)

@@ -24,6 +24,9 @@ struct wharf_use;
 bool wharf_files_need_process(const struct wharf_connection *connection,
                               const Wharf__Request *request);
 
+/* What that process will be charged, with the staging area; which it may have to do without. */
+struct wharf_use wharf_files_start_use(const struct wharf_connection *connection);
+
 /* Before the filter is asked: starts the process if the request needs one and there is none, and
  * finds a number for the file.  Why that failed is for wharf_files_register to tell. */
 void wharf_files_prepare(struct wharf_connection *connection, const Wharf__Request *request);

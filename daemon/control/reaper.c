@@ -9,6 +9,7 @@
 
 #include "daemon/base/background_queue.h"
 #include "daemon/base/list.h"
+#include "daemon/core/file_io.h"
 #include "daemon/core/segment.h"
 #include "daemon/core/session.h"
 
@@ -82,7 +83,8 @@ static bool add(struct wharf_reaper *reaper, const struct task *wanted)
 bool wharf_reaper_session(struct wharf_reaper *reaper, struct wharf_session *session)
 {
     struct task task = {.session = session,
-                        .reaped = {session->tenant, session->use, WHARF_NO_LEFT_RINGS}};
+                        .reaped = {session->tenant, session->use, WHARF_NO_LEFT_RINGS,
+                                   wharf_file_io_charge(session->file_io)}};
 
     return add(reaper, &task);
 }
@@ -90,7 +92,7 @@ bool wharf_reaper_session(struct wharf_reaper *reaper, struct wharf_session *ses
 bool wharf_reaper_segment(struct wharf_reaper *reaper, const struct wharf_segment *segment,
                           struct wharf_tenant *tenant, const struct wharf_use *use)
 {
-    struct task task = {.segment = *segment, .reaped = {tenant, *use, WHARF_NO_LEFT_RINGS}};
+    struct task task = {.segment = *segment, .reaped = {tenant, *use, WHARF_NO_LEFT_RINGS, NULL}};
 
     return add(reaper, &task);
 }

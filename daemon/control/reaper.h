@@ -13,11 +13,13 @@
 
 struct wharf_loop;
 struct wharf_reaper;
+struct wharf_shared_charge;
 
 struct wharf_reaped {
     struct wharf_tenant *tenant;
     struct wharf_use use; /* the whole charge, including that of `left` */
     struct wharf_left_rings left;
+    struct wharf_shared_charge *shared; /* NULL, or of the area for its files */
 };
 
 /* Wakes the loop when something was freed.  0 or -errno. */

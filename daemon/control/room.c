@@ -113,6 +113,7 @@ static bool is_charged(const struct wharf_connection *connection, const Wharf__R
                        struct wharf_use *ret_use)
 {
     struct wharf_region region = {.is_there = true};
+    struct wharf_use start;
 
     switch (request->body_case) {
     case WHARF__REQUEST__BODY_OPEN_QUEUE:
@@ -123,6 +124,10 @@ static bool is_charged(const struct wharf_connection *connection, const Wharf__R
         region.is_file = request->register_memory->kind == WHARF__MEMORY_KIND__MEMORY_KIND_FILE;
         region.segment.nbytes = request->register_memory->nbytes;
         *ret_use = wharf_region_use(&region);
+        if (!wharf_files_need_process(connection, request))
+            return true;
+        start = wharf_files_start_use(connection);
+        wharf_use_add(ret_use, &start);
         return true;
     case WHARF__REQUEST__BODY_REGISTER_MODEL:
         *ret_use = (struct wharf_use){

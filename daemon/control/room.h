@@ -5,8 +5,8 @@
  * A client that closes a connection and opens another one is within its quota.  But the daemon
  * notices the end a moment later, and freeing the memory takes longer.  So a request over the quota
  * waits, for a second at most, while something of the tenant's is coming back: a closed connection,
- * or a session or memory that is being freed.  Otherwise it is refused at once.  No request waits
- * for totals.
+ * a session or memory that is being freed, or a process for files that ends.  Otherwise it is
+ * refused at once.  No request waits for totals.
  *
  * A session's first file makes the daemon start a process.  That takes a few milliseconds of a
  * processor, for which no turn of the loop stands; so a tenant may have some started at once, and

@@ -8,6 +8,7 @@
 #include "daemon/core/file_io.h"
 #include "daemon/core/file_staging.h"
 #include "daemon/core/session.h"
+#include "daemon/core/shared_charge.h"
 #include "daemon/core/tenant.h"
 #include "daemon/core/totals.h"
 #include "daemon/dispatch/core_lock.h"
@@ -30,21 +31,24 @@ static void drop_memories(struct wharf_server *server, struct wharf_session *ses
         struct wharf_use use = wharf_region_use(region);
         drop_memory(server, session, region->memory, &use);
     }
-    if (session->file_io && session->file_io->staging) {
-        struct wharf_use use = wharf_file_staging_use();
-        drop_memory(server, session, session->file_io->staging->account, &use);
-    }
+    if (session->file_io && session->file_io->staging)
+        wharf_gpu_memory_drop(&server->core, session->file_io->staging->account,
+                              &(struct wharf_use){.n_jobs = 0});
     for (uint32_t i = 0; i < session->n_models; i++)
         drop_memory(server, session, session->models[i].memory, &session->models[i].use);
     wharf_core_leave(&server->core);
 }
 
-/* Returns the use of a session that has ended.  The tenant may be dropped by this. */
+/* Returns the use of a session that has ended, and lets go of what it shared, which may be NULL.
+ * The tenant may be dropped by this. */
 static void take_back(struct wharf_server *server, struct wharf_tenant *tenant,
-                      const struct wharf_use *use)
+                      const struct wharf_use *use, struct wharf_shared_charge *shared)
 {
     tenant->n_endings--;
-    wharf_core_give_back(&server->core, tenant, use);
+    wharf_core_enter(&server->core);
+    wharf_tenant_give_back(tenant, use);
+    wharf_shared_charge_release(shared);
+    wharf_core_leave(&server->core);
 }
 
 void wharf_server_reap_session(struct wharf_server *server, struct wharf_session *session)
@@ -53,8 +57,9 @@ void wharf_server_reap_session(struct wharf_server *server, struct wharf_session
 
     drop_memories(server, session);
     struct wharf_use use = session->use;
+    struct wharf_shared_charge *shared = wharf_file_io_charge(session->file_io);
     if (!wharf_reaper_session(server->reaper, session))
-        take_back(server, tenant, &use);
+        take_back(server, tenant, &use, shared);
 }
 
 void wharf_server_reap_segment(struct wharf_server *server, const struct wharf_segment *segment,
@@ -62,7 +67,7 @@ void wharf_server_reap_segment(struct wharf_server *server, const struct wharf_s
 {
     tenant->n_endings++;
     if (!wharf_reaper_segment(server->reaper, segment, tenant, use))
-        take_back(server, tenant, use);
+        take_back(server, tenant, use, NULL);
 }
 
 void wharf_server_take_reaped(struct wharf_server *server)
@@ -74,6 +79,6 @@ void wharf_server_take_reaped(struct wharf_server *server)
         if (!wharf_use_is_nothing(&left))
             wharf_kept_rings_add(server, reaped.tenant, &reaped.left);
         wharf_use_subtract(&reaped.use, &left);
-        take_back(server, reaped.tenant, &reaped.use);
+        take_back(server, reaped.tenant, &reaped.use, reaped.shared);
     }
 }

@@ -29,6 +29,15 @@ static uint32_t n_of_own(const struct wharf_core *core, uint32_t gpu)
     return core->sched[WHARF_POOL_OWN + gpu].n_queued;
 }
 
+uint32_t wharf_place_n_streams_left(const struct wharf_core *core)
+{
+    uint32_t n = 0, n_queued = core->sched[WHARF_POOL_STREAM].n_queued;
+
+    for (uint32_t bits = n_queued ? core->fleet.gpus_up : 0; bits; bits &= bits - 1)
+        n += core->fleet.gpus[__builtin_ctz(bits)].n_stream_free;
+    return n_queued > n ? n_queued - n : 0;
+}
+
 uint32_t wharf_place_n_for_cpu(const struct wharf_core *core)
 {
     uint32_t n = core->retries.n + core->sched[WHARF_POOL_CPU].n_queued +
@@ -37,6 +46,7 @@ uint32_t wharf_place_n_for_cpu(const struct wharf_core *core)
     if (!core->fleet.gpus_up)
         n += core->sched[WHARF_POOL_GPU].n_queued + core->sched[WHARF_POOL_LARGE].n_queued +
              core->sched[WHARF_POOL_ENCODE].n_queued;
+    n += wharf_place_n_streams_left(core);
     /* What was queued for a GPU that has no worker now is the CPU's to move. */
     for (uint32_t gpu = 0; gpu < core->fleet.n_gpus; gpu++)
         n += wharf_place_is_up(core, gpu) ? 0 : n_of_own(core, gpu);

@@ -23,6 +23,9 @@ bool wharf_place_has_gpu(const struct wharf_core *core, uint32_t engine);
 uint32_t wharf_place_n_queued(const struct wharf_core *core);
 uint32_t wharf_place_n_for_cpu(const struct wharf_core *core);
 
+/* How many jobs of pool STREAM are more than GPUs could begin at once. */
+uint32_t wharf_place_n_streams_left(const struct wharf_core *core);
+
 /* Whether all jobs that wharf_place_n_for_cpu counts are in pool ANY, so that GPUs could take them
  * all. */
 bool wharf_place_may_be_gpus(const struct wharf_core *core);

@@ -20,6 +20,7 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+#include "daemon/core/file_patience.h"
 #include "daemon/core/file_staging.h"
 #include "proto/control.h"
 #include "proto/relax.h"
@@ -96,6 +97,11 @@ void wharf_file_io_free(struct wharf_file_io *io)
     free(io);
 }
 
+struct wharf_shared_charge *wharf_file_io_charge(const struct wharf_file_io *io)
+{
+    return io && io->staging ? io->staging->charge : NULL;
+}
+
 /* ---- slots --------------------------------------------------------------------------------- */
 
 static uint8_t *buffer_of(const struct wharf_file_io *io, uint32_t slot)
@@ -117,6 +123,11 @@ static void give_back(struct wharf_file_io *io, uint32_t slot)
     __atomic_fetch_or(&io->free_slots, (uint64_t)1 << slot, __ATOMIC_RELEASE);
 }
 
+static void see_move(struct wharf_file_io *io, uint64_t now_ns)
+{
+    __atomic_store_n(&io->moved_ns, now_ns, __ATOMIC_RELAXED);
+}
+
 /* Slots whose answers have come after nobody waited for them any more. */
 static void collect_left(struct wharf_file_io *io)
 {
@@ -126,8 +137,10 @@ static void collect_left(struct wharf_file_io *io)
         uint32_t slot = (uint32_t)__builtin_ctzll(left);
         uint64_t bit = (uint64_t)1 << slot;
         if (__atomic_load_n(&head_of(io, slot)->is_done, __ATOMIC_ACQUIRE) &&
-            __atomic_fetch_and(&io->left_slots, ~bit, __ATOMIC_RELAXED) & bit)
+            __atomic_fetch_and(&io->left_slots, ~bit, __ATOMIC_RELAXED) & bit) {
+            see_move(io, wharf_now_ns());
             give_back(io, slot);
+        }
     }
 }
 
@@ -153,20 +166,39 @@ void wharf_file_io_lose(struct wharf_file_io *io)
         futex(&head_of(io, slot)->is_done, FUTEX_WAKE, INT_MAX, 0);
 }
 
+/* Whether a step, or the wait for the first one, has exceeded the limit.  head: NULL while there is
+ * no slot. */
+static bool is_late(struct wharf_file_io *io, const struct wharf_file_slot *head,
+                    struct wharf_file_patience *patience, uint64_t now_ns)
+{
+    uint32_t n_steps = head ? __atomic_load_n(&head->n_steps, __ATOMIC_RELAXED) : 0;
+
+    if (n_steps != patience->n_steps) {
+        *patience = (struct wharf_file_patience){.since_ns = now_ns, .n_steps = n_steps};
+        see_move(io, now_ns);
+    }
+    uint64_t moved_ns = __atomic_load_n(&io->moved_ns, __ATOMIC_RELAXED);
+    uint64_t since_ns =
+        n_steps == 0 && moved_ns > patience->since_ns ? moved_ns : patience->since_ns;
+    return now_ns >= since_ns + io->timeout_ns;
+}
+
 /* A thread that waits, for a slot or in one. */
 struct wait {
     struct wharf_file_io *io;
     const uint8_t *stopped;
     uint64_t since_ns;
-    bool is_write; /* that is under way */
+    struct wharf_file_patience patience;
+    const struct wharf_file_slot *head; /* NULL: it has no slot */
+    bool is_write;                      /* that is under way */
 };
 
 /* Whether it has waited for long enough, and why.  The time limit ends the process, so what is lost
  * is told after what is late. */
-static bool is_over(const struct wait *wait, enum wharf_file_how *ret_how)
+static bool is_over(struct wait *wait, enum wharf_file_how *ret_how)
 {
     struct wharf_file_io *io = wait->io;
-    uint64_t waited_ns = wharf_now_ns() - wait->since_ns;
+    uint64_t now_ns = wharf_now_ns();
 
     *ret_how = WHARF_FILE_STOPPED;
     if (!wait->is_write && __atomic_load_n(wait->stopped, __ATOMIC_RELAXED))
@@ -174,8 +206,8 @@ static bool is_over(const struct wait *wait, enum wharf_file_how *ret_how)
     *ret_how = wait->is_write ? WHARF_FILE_UNKNOWN : WHARF_FILE_LOST;
     if (wharf_file_io_is_lost(io))
         return true;
-    if (waited_ns < io->timeout_ns &&
-        (waited_ns < SHORT_NS || !__atomic_load_n(io->is_short, __ATOMIC_RELAXED)))
+    if (!is_late(io, wait->head, &wait->patience, now_ns) &&
+        (now_ns < wait->since_ns + SHORT_NS || !__atomic_load_n(io->is_short, __ATOMIC_RELAXED)))
         return false;
     *ret_how = wait->is_write ? WHARF_FILE_UNKNOWN : WHARF_FILE_LATE;
     __atomic_store_n(&io->is_hung, true, __ATOMIC_RELAXED);
@@ -209,6 +241,7 @@ static enum wharf_file_how await_answer(struct wait *wait, struct wharf_file_slo
 {
     enum wharf_file_how how;
 
+    wait->head = head;
     for (unsigned n = 0; n < N_LOOKS; n++) {
         if (is_done(head))
             return WHARF_FILE_DONE;
@@ -231,6 +264,7 @@ static struct wharf_file_end ask(struct wharf_file_io *io, const struct wharf_fi
     struct wharf_file_slot *head = head_of(io, request->slot);
     struct wharf_file_end end = {.how = WHARF_FILE_LOST};
 
+    __atomic_store_n(&head->n_steps, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&head->is_done, 0, __ATOMIC_RELAXED);
     if (wharf_control_send(io->socket, (const uint8_t *)request, sizeof(*request), NULL, 0,
                            MSG_DONTWAIT) < 0) {
@@ -243,6 +277,7 @@ static struct wharf_file_end ask(struct wharf_file_io *io, const struct wharf_fi
     if (end.how != WHARF_FILE_DONE)
         return end;
     wait->is_write = false;
+    see_move(io, wharf_now_ns());
     end.error = head->error;
     end.nbytes = head->nbytes < request->nbytes ? head->nbytes : request->nbytes;
     return end;
@@ -252,7 +287,9 @@ static struct wharf_file_end ask(struct wharf_file_io *io, const struct wharf_fi
 static struct wharf_file_end pass(struct wharf_file_io *io, struct wharf_file_request *request,
                                   void *to, const void *from, const uint8_t *stopped)
 {
-    struct wait wait = {.io = io, .stopped = stopped, .since_ns = wharf_now_ns()};
+    uint64_t now_ns = wharf_now_ns();
+    struct wait wait = {
+        .io = io, .stopped = stopped, .since_ns = now_ns, .patience = {.since_ns = now_ns}};
     struct wharf_file_end end = {.how = await_slot(&wait, &request->slot)};
 
     if (end.how != WHARF_FILE_DONE)
@@ -325,21 +362,23 @@ void wharf_file_io_stage(struct wharf_file_io *io, uint32_t file, uint64_t offse
         wharf_file_io_lose(io);
 }
 
-bool wharf_file_io_is_staged(struct wharf_file_io *io, uint32_t place, uint64_t asked_ns,
-                             uint64_t now_ns, uint64_t nbytes, struct wharf_file_end *ret_end)
+bool wharf_file_io_is_staged(struct wharf_file_io *io, uint32_t place,
+                             struct wharf_file_patience *patience, uint64_t now_ns, uint64_t nbytes,
+                             struct wharf_file_end *ret_end)
 {
     const struct wharf_file_slot *head = &io->staging->heads[place];
 
     if (is_done(head)) {
         *ret_end = (struct wharf_file_end){WHARF_FILE_DONE, head->error,
                                            head->nbytes < nbytes ? head->nbytes : nbytes};
+        see_move(io, now_ns);
         return true;
     }
     if (wharf_file_io_is_lost(io)) {
         *ret_end = (struct wharf_file_end){.how = WHARF_FILE_LOST};
         return true;
     }
-    if (now_ns < asked_ns + io->timeout_ns)
+    if (!is_late(io, head, patience, now_ns))
         return false;
     __atomic_store_n(&io->is_hung, true, __ATOMIC_RELAXED);
     wharf_file_io_lose(io);

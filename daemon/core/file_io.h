@@ -3,9 +3,11 @@
  * file_io.h: a session's files, for the threads that run its jobs.
  *
  * A thread that needs bytes of a file asks the session's process (file_protocol.h).  It waits for
- * the answer, the process's end, the time limit or a stop of the job, whichever comes first.  So a
- * file can hang the process, but no thread for longer than the limit.  A slot that a thread
- * abandoned belongs to the process until the answer arrives.
+ * the answer, the process's end, the time limit or a stop of the job, whichever comes first.  The
+ * limit counts from the beginning of a step; for a request that waits for others, from the last
+ * step of any.  So a slow file keeps its own session waiting, and a file that hangs keeps no thread
+ * for longer than the limit.  A slot that a thread abandoned belongs to the process until the
+ * answer arrives.
  *
  * After the process's end or a passed limit, all files of the session are lost, and every further
  * request says so.  The loop thread then ends the connection; the client may connect again.
@@ -19,7 +21,9 @@
 #include "daemon/core/file_protocol.h"
 #include "daemon/core/segment.h"
 
+struct wharf_file_patience;
 struct wharf_file_staging;
+struct wharf_shared_charge;
 
 struct wharf_file_io {
     int socket;                         /* to the process */
@@ -29,6 +33,7 @@ struct wharf_file_io {
     uint64_t timeout_ns;
     const bool *is_short; /* too few threads are left, so none may wait for long; read atomically */
     bool is_lost;         /* atomically, as all below */
+    uint64_t moved_ns;    /* when some step was last seen to begin or end */
     bool is_hung;         /* an operation exceeded the limit */
     uint64_t free_slots;  /* bits */
     uint64_t left_slots;  /* abandoned: no thread waits for their answers */
@@ -55,6 +60,9 @@ int wharf_file_io_new(int socket, uint32_t n_slots, struct wharf_file_staging *s
 /* Does not wait for the process.  NULL is allowed. */
 void wharf_file_io_free(struct wharf_file_io *io);
 
+/* The charge for the staging area; NULL: there is none.  NULL is allowed. */
+struct wharf_shared_charge *wharf_file_io_charge(const struct wharf_file_io *io);
+
 /* Declares the process's files lost and wakes all waiting threads.  From any thread. */
 void wharf_file_io_lose(struct wharf_file_io *io);
 
@@ -80,7 +88,8 @@ struct wharf_file_end wharf_file_io_write(struct wharf_file_io *io, uint32_t fil
  */
 void wharf_file_io_stage(struct wharf_file_io *io, uint32_t file, uint64_t offset, uint64_t nbytes,
                          uint32_t place);
-bool wharf_file_io_is_staged(struct wharf_file_io *io, uint32_t place, uint64_t asked_ns,
-                             uint64_t now_ns, uint64_t nbytes, struct wharf_file_end *ret_end);
+bool wharf_file_io_is_staged(struct wharf_file_io *io, uint32_t place,
+                             struct wharf_file_patience *patience, uint64_t now_ns, uint64_t nbytes,
+                             struct wharf_file_end *ret_end);
 
 #endif

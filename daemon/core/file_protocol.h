@@ -4,7 +4,8 @@
  *
  * Each session that has registered a file has one such process.  The filter hands the descriptors
  * to it; the core has none.  Requests are packets on a socket; any thread of the process takes the
- * next one.
+ * next one.  Reads and writes begin in the order of their packets, but always leave a thread for
+ * TAKE and CLOSE, and STAGE leaves some for READ and WRITE.
  *
  * READ and WRITE use memory that only the core and the process share: n_slots heads of struct
  * wharf_file_slot, those of the staging area's units, then, from the next page on, n_slots buffers
@@ -14,6 +15,10 @@
  *     core                              process
  *     is_done = 0, then the packet  -->  reads the file into the buffer, or writes from there
  *     looks at error and nbytes     <--  error, nbytes, then is_done = 1 with release; FUTEX_WAKE
+ *
+ * The process works in steps of WHARF_FILE_STEP_NBYTES, and counts in n_steps how often it began
+ * one.  So the core can tell slow files from those that hang, and both from a request that waits
+ * for a thread.
  *
  * STAGE reads into the staging area, memory of its own in which GPUs find their sources
  * (file_staging.h).  It has a head for each unit; a read uses the head of its first one.  The
@@ -33,10 +38,13 @@
 #include <stdint.h>
 
 #define WHARF_FILE_SLOT_NBYTES ((size_t)256 << 10)
+#define WHARF_FILE_STEP_NBYTES WHARF_FILE_SLOT_NBYTES
 #define WHARF_FILE_MOST_SLOTS 32u
 /* Of the staging area. */
 #define WHARF_FILE_UNIT_NBYTES ((size_t)16 << 10)
 #define WHARF_FILE_MOST_UNITS 8192u
+/* STAGE requests that may be unanswered, so that their packets always fit into the socket. */
+#define WHARF_FILE_MOST_STAGED 96u
 /* Files of one session. */
 #define WHARF_FILE_MOST 1024u
 /* No file's number: turns begin with 1. */
@@ -72,7 +80,8 @@ struct wharf_file_slot {
     uint32_t is_done; /* a futex */
     int32_t error;    /* 0, or an errno value */
     uint32_t nbytes;  /* bytes read or written */
-    uint32_t reserved[13];
+    uint32_t n_steps; /* that were begun; 0: the request waits */
+    uint32_t reserved[12];
 };
 
 static inline uint32_t wharf_file_number(uint32_t place, uint32_t turn)

@@ -16,16 +16,17 @@
 #include <stdint.h>
 
 #include "daemon/base/list.h"
+#include "daemon/core/file_patience.h"
 #include "daemon/core/file_protocol.h"
 #include "daemon/core/segment.h"
 #include "daemon/core/totals.h"
 
 struct wharf_gpu_memory;
 struct wharf_session;
+struct wharf_shared_charge;
 
 #define WHARF_FILE_STAGING_NBYTES (WHARF_FILE_MOST_UNITS * WHARF_FILE_UNIT_NBYTES)
-/* Reads that may be unanswered, so that their packets always fit into the socket. */
-#define WHARF_FILE_STAGING_MOST_READS 96u
+#define WHARF_FILE_STAGING_MOST_READS WHARF_FILE_MOST_STAGED
 /* The largest place. */
 #define WHARF_FILE_STAGING_MOST_NBYTES ((uint64_t)16 << 20)
 
@@ -34,17 +35,20 @@ struct wharf_file_left {
     struct wharf_list link; /* not linked: this entry is unused */
     struct wharf_session *session;
     uint32_t place;
-    uint64_t asked_ns;
+    struct wharf_file_patience patience;
 };
 
 struct wharf_file_staging {
     struct wharf_segment memory;
     struct wharf_gpu_memory *account;           /* its entry with the GPUs; NULL: there is none */
+    struct wharf_shared_charge *charge;         /* shared with that and with the process */
     struct wharf_file_slot *heads;              /* of its units: file_protocol.h */
     uint64_t taken[WHARF_FILE_MOST_UNITS / 64]; /* bits */
     uint16_t n_units_at[WHARF_FILE_MOST_UNITS]; /* of the place that begins there */
     uint32_t n_free;                            /* units */
     uint32_t next;                              /* where the next search begins */
+    uint32_t n_in_vain;                         /* until a place is given back, none so large */
+    uint64_t n_looks;                           /* at words of `taken`, for tests */
     uint32_t n_reads;                           /* unanswered ones */
     /* Some place was not to be had, and jobs wait.  Until a quarter of the area is free, and half
      * of the reads, they are not placed anew: each would be placed for every place that comes. */
@@ -52,7 +56,7 @@ struct wharf_file_staging {
     struct wharf_file_left left[WHARF_FILE_STAGING_MOST_READS];
 };
 
-/* Its charge to the tenant. */
+/* Its charge to the tenant, until neither the session nor a GPU's worker nor the process has it. */
 struct wharf_use wharf_file_staging_use(void);
 
 /* Makes an area, of a pooled arena, whose ownership passes in any case, or of new memory, if that

@@ -48,6 +48,7 @@ struct wharf_gpu_view {
     uint64_t latency_ns; /* from handing over an empty job until its completion is seen */
     uint32_t n_large, n_large_free;   /* places for large chunks: all, and free ones */
     bool has_streams;                 /* which the whole GPU decodes, in these places */
+    uint32_t n_stream_free;           /* streams that could begin at once */
     uint32_t n_encode, n_encode_free; /* warps that compress: all, and those without work */
     struct wharf_idle_work idle_work; /* of these */
     uint32_t n_in_flight;             /* items that the worker has */

@@ -31,6 +31,8 @@ enum wharf_pool {
     WHARF_POOL_ANY, /* any engine */
     /* GPUs alone, in a place for large chunks */
     WHARF_POOL_LARGE,
+    /* GPUs, in such a place, when a stream can begin there at once; else the CPU */
+    WHARF_POOL_STREAM,
     /* GPUs alone, to be compressed by one of their warps for that */
     WHARF_POOL_ENCODE,
     WHARF_POOL_OWN, /* the first GPU alone; one such pool for each GPU */

@@ -17,6 +17,7 @@
 
 struct wharf_session;
 struct wharf_session_model;
+struct wharf_shared_charge;
 struct wharf_tenant;
 
 /* In this order: the state of several pieces of memory together is the smallest of theirs. */
@@ -48,11 +49,12 @@ struct wharf_gpu_hold {
 
 struct wharf_gpu_memory {
     struct wharf_list link;
-    struct wharf_session *session; /* NULL: unused */
-    struct wharf_tenant *tenant;   /* pinned */
-    struct wharf_use use;          /* charged, and returned with the entry */
-    bool is_awaited;               /* somebody waits for the release of `use` */
-    int fd;                        /* its memfd */
+    struct wharf_session *session;      /* NULL: unused */
+    struct wharf_tenant *tenant;        /* pinned */
+    struct wharf_use use;               /* charged, and returned with the entry */
+    struct wharf_shared_charge *charge; /* NULL, or let go of with the entry */
+    bool is_awaited;                    /* somebody waits for the release of either */
+    int fd;                             /* its memfd */
     uint64_t nbytes;
     bool read_only;
     bool is_device;     /* a client's own GPU memory: imported, not pinned */

@@ -125,7 +125,8 @@ struct wharf_tenant {
     /* Loop thread only: until when its starts of wharfd-io processes are paid for (room.h). */
     uint64_t starts_paid_ns;
     /* Loop thread only, for room.h: its connections, how many of these are over the quota for now,
-     * and the number of sessions and segments that are being freed. */
+     * and the number of sessions and segments that are being freed, and of wharfd-io processes that
+     * end. */
     struct wharf_list connections;
     uint32_t n_over;
     uint32_t n_endings;

@@ -2,8 +2,9 @@
 /*
  * file_main.c: the main function of wharfd-io.
  *
- * Threads take requests from one socket.  The process drops all rights first: a file is accessed by
- * its descriptor's mode and nothing else.
+ * Threads take requests from one socket.  Reads and writes go through a queue, so that they never
+ * occupy all threads, whatever hangs them.  The process drops all rights first: a file is accessed
+ * by its descriptor's mode and nothing else.
  */
 #include "daemon/disposable/file_main.h"
 
@@ -31,6 +32,28 @@
 #define NOBODY 65534u
 /* Of a thread, which calls the system and little else. */
 #define STACK_NBYTES ((size_t)128 << 10)
+/* More than can be unanswered of one kind. */
+#define MOST_QUEUED 128u
+
+/* Requests that wait, oldest first. */
+struct queue {
+    struct {
+        struct wharf_file_request request;
+        uint64_t number; /* in the order of all */
+    } at[MOST_QUEUED];
+    uint32_t head, tail;
+};
+
+enum queue_kind { SLOTS, STAGED, N_QUEUES };
+
+/* Reads and writes, those that wait and those under way. */
+struct passing {
+    pthread_mutex_t lock;
+    struct queue queues[N_QUEUES];
+    uint64_t last_number;
+    uint32_t n_running[N_QUEUES];
+    uint32_t most, most_staged; /* threads for all of them; for STAGE */
+};
 
 struct files {
     int core;
@@ -41,6 +64,7 @@ struct files {
     /* By place: the number of the last file there, and below it 1 and its descriptor; 0: it is
      * closed. */
     uint64_t open[WHARF_FILE_MOST];
+    struct passing passing;
 };
 
 /* ---- requests ------------------------------------------------------------------------------ */
@@ -103,18 +127,27 @@ static void drop(struct files *files, const struct wharf_file_request *request)
     answer(files, &result);
 }
 
+static uint32_t end_of_step(uint32_t begin, uint32_t end)
+{
+    return end - begin < WHARF_FILE_STEP_NBYTES ? end : begin + (uint32_t)WHARF_FILE_STEP_NBYTES;
+}
+
 /* Until all is read or written, at the end of the file, or with an error. */
 static void pass(struct files *files, const struct wharf_file_request *request,
                  struct wharf_file_slot *slot, uint8_t *buffer)
 {
     int fd = descriptor_of(files, request->file);
     bool is_write = request->op == WHARF_FILE_WRITE;
-    uint32_t done = 0;
+    uint32_t done = 0, step_end = 0, n_steps = 0;
     int error = 0;
 
     while (done < request->nbytes) {
         off_t at = (off_t)(request->offset + done);
-        size_t left = request->nbytes - done;
+        if (done == step_end) {
+            __atomic_store_n(&slot->n_steps, ++n_steps, __ATOMIC_RELAXED);
+            step_end = end_of_step(done, request->nbytes);
+        }
+        size_t left = step_end - done;
         ssize_t n =
             is_write ? pwrite(fd, buffer + done, left, at) : pread(fd, buffer + done, left, at);
         if (n < 0 && errno == EINTR)
@@ -143,6 +176,64 @@ static void stage(struct files *files, const struct wharf_file_request *request)
 {
     pass(files, request, &files->slots[files->n_slots + request->slot],
          files->staging + request->slot * WHARF_FILE_UNIT_NBYTES);
+}
+
+/* ---- the queue ----------------------------------------------------------------------------- */
+
+static void push(struct passing *passing, const struct wharf_file_request *request)
+{
+    struct queue *queue = &passing->queues[request->op == WHARF_FILE_STAGE ? STAGED : SLOTS];
+
+    if (queue->tail - queue->head == MOST_QUEUED)
+        _exit(1);
+    queue->at[queue->tail % MOST_QUEUED].request = *request;
+    queue->at[queue->tail++ % MOST_QUEUED].number = ++passing->last_number;
+}
+
+/* When the first of a queue came; UINT64_MAX: it is empty. */
+static uint64_t first_of(const struct queue *queue)
+{
+    return queue->head == queue->tail ? UINT64_MAX : queue->at[queue->head % MOST_QUEUED].number;
+}
+
+/* The next one that may begin, which counts as running; false: there is none. */
+static bool pick(struct passing *passing, struct wharf_file_request *ret_request)
+{
+    uint64_t slot = first_of(&passing->queues[SLOTS]);
+    uint64_t staged = passing->n_running[STAGED] < passing->most_staged
+                          ? first_of(&passing->queues[STAGED])
+                          : UINT64_MAX;
+    enum queue_kind kind = staged < slot ? STAGED : SLOTS;
+    struct queue *queue = &passing->queues[kind];
+
+    if ((slot == UINT64_MAX && staged == UINT64_MAX) ||
+        passing->n_running[SLOTS] + passing->n_running[STAGED] >= passing->most)
+        return false;
+    *ret_request = queue->at[queue->head++ % MOST_QUEUED].request;
+    passing->n_running[kind]++;
+    return true;
+}
+
+/* Threads that read and write go on with the queue.  So a request waits only while as many as may
+ * do that. */
+static void enqueue(struct files *files, const struct wharf_file_request *request)
+{
+    struct passing *passing = &files->passing;
+    struct wharf_file_request next;
+
+    pthread_mutex_lock(&passing->lock);
+    push(passing, request);
+    while (pick(passing, &next)) {
+        pthread_mutex_unlock(&passing->lock);
+        bool is_staged = next.op == WHARF_FILE_STAGE;
+        if (is_staged)
+            stage(files, &next);
+        else
+            pass_by_slot(files, &next);
+        pthread_mutex_lock(&passing->lock);
+        passing->n_running[is_staged ? STAGED : SLOTS]--;
+    }
+    pthread_mutex_unlock(&passing->lock);
 }
 
 static bool is_good(const struct files *files, const struct wharf_file_request *request)
@@ -184,10 +275,8 @@ static void *serve(void *context)
             take(files, &request, fd);
         else if (request.op == WHARF_FILE_CLOSE)
             drop(files, &request);
-        else if (is_good(files, &request) && request.op == WHARF_FILE_STAGE)
-            stage(files, &request);
         else if (is_good(files, &request))
-            pass_by_slot(files, &request);
+            enqueue(files, &request);
     }
     /* Other threads may hang. */
     _exit(0);
@@ -250,19 +339,32 @@ static bool take_memory(struct files *files)
     return files->staging != NULL;
 }
 
+static uint32_t one_at_least(uint32_t n)
+{
+    return n ? n : 1;
+}
+
 /* As many as there are slots, since each can wait in a file; this one is one of them, and one more
- * takes and closes files meanwhile. */
+ * takes and closes files meanwhile.  STAGE leaves a quarter of them to READ and WRITE. */
 static void start_threads(struct files *files)
 {
+    struct passing *passing = &files->passing;
     pthread_attr_t attributes;
     pthread_t thread;
 
+    pthread_mutex_init(&passing->lock, NULL);
+    passing->most = passing->most_staged = 1;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_NBYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    for (uint32_t i = 0; i < files->n_slots; i++)
+    for (uint32_t i = 0; i < files->n_slots; i++) {
         if (pthread_create(&thread, &attributes, serve, files) != 0)
             break;
+        pthread_mutex_lock(&passing->lock);
+        passing->most = i + 1;
+        passing->most_staged = one_at_least(i + 1 - (i + 1) / 4);
+        pthread_mutex_unlock(&passing->lock);
+    }
     pthread_attr_destroy(&attributes);
 }
 

@@ -309,6 +309,7 @@ static void begin(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu
     if (!gpu_piece->is_aside)
         wharf_gpu_room_use(backend->gpu, gpu_piece->piece.job, now_ns);
     gpu_piece->is_aside = true;
+    gpu_piece->is_stream = false;
     /* Its time tells nothing of the CPU's encoder, nor of the GPU's decoder. */
     gpu_piece->piece.is_crowded = true;
     wharf_idle_work_begin(&backend->view->idle_work, &gpu_piece->piece);

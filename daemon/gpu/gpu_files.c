@@ -12,6 +12,9 @@
  * that fails is repeated chunk by chunk, so that each gets the result that it has alone.  A piece
  * whose job was stopped ends at once; its place is left to the read (gpu_stage.c).
  *
+ * A read can take long.  Meanwhile a piece has one gpu_piece reserved, not one for each chunk,
+ * since all sessions share these: it is cut up when there are as many.
+ *
  * If the GPU cannot have a piece after all, the CPU reads and decodes it; unless it is in clients'
  * GPU memory: then it waits for the next worker.
  */
@@ -35,8 +38,9 @@
 #define RUN_NBYTES ((uint64_t)1 << 20)
 /* Bytes between two chunks that are read with them: headers and checksums. */
 #define GAP_NBYTES 4096u
-/* Pieces that are looked at under one hold of the core lock, or in one turn without it. */
+/* Pieces that are looked at under one hold of the core lock, and in one turn without it. */
 #define MOST_LOOKS 64
+#define MOST_READ_LOOKS 256
 /* A file in the page cache is read within this time.  Other reads are looked at in such pauses. */
 #define SOON_NS WHARF_NS_PER_MS
 
@@ -104,7 +108,7 @@ static void begin_read(struct wharf_gpu_backend *backend, struct wharf_gpu_piece
         .place = place,
         .nbytes = (uint32_t)nbytes_of(&gpu_piece->piece),
     };
-    backend->flight.n_without_places += gpu_piece->piece.n_chunks;
+    backend->flight.n_without_places++;
     wharf_gpu_room_use(backend->gpu, gpu_piece->piece.job, now_ns);
     wharf_list_append(&backend->files.fresh, &gpu_piece->link);
 }
@@ -114,7 +118,7 @@ bool wharf_gpu_files_feed(struct wharf_gpu_backend *backend, struct wharf_job *j
 {
     uint32_t place;
 
-    if (!wharf_gpu_may_keep(backend, n_chunks))
+    if (!wharf_gpu_may_keep(backend, 1))
         return false;
     if (!wharf_file_staging_take(staging_of(job), nbytes, &place)) {
         /* The job is placed anew, and others are next. */
@@ -139,7 +143,8 @@ void wharf_gpu_files_publish(struct wharf_gpu_backend *backend)
         struct wharf_gpu_stage *stage = &gpu_piece->stage;
         wharf_list_remove(&gpu_piece->link);
         wharf_list_append(&backend->files.reading, &gpu_piece->link);
-        stage->asked_ns = wharf_now_ns();
+        backend->files.asked_ns = wharf_now_ns();
+        stage->patience = (struct wharf_file_patience){.since_ns = backend->files.asked_ns};
         wharf_file_io_stage(gpu_piece->piece.job->session->file_io, chunk.source->file,
                             chunk.src_offset, stage->nbytes, stage->place);
     }
@@ -151,7 +156,7 @@ static bool has_ended(struct wharf_gpu_piece *gpu_piece, uint64_t now_ns)
     const struct wharf_job *job = gpu_piece->piece.job;
     struct wharf_gpu_stage *stage = &gpu_piece->stage;
 
-    if (wharf_file_io_is_staged(job->session->file_io, stage->place, stage->asked_ns, now_ns,
+    if (wharf_file_io_is_staged(job->session->file_io, stage->place, &stage->patience, now_ns,
                                 stage->nbytes, &stage->end))
         return true;
     stage->end = (struct wharf_file_end){.how = WHARF_FILE_STOPPED};
@@ -160,11 +165,17 @@ static bool has_ended(struct wharf_gpu_piece *gpu_piece, uint64_t now_ns)
 
 void wharf_gpu_files_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
 {
-    WHARF_LIST_FOR(link, &backend->files.reading)
-    {
-        struct wharf_gpu_piece *gpu_piece = WHARF_LIST_ENTRY(link, struct wharf_gpu_piece, link);
-        if (!has_ended(gpu_piece, now_ns))
+    struct wharf_list *reading = &backend->files.reading;
+    const struct wharf_list *last = reading->prev;
+    bool is_last = wharf_list_is_empty(reading);
+
+    for (unsigned n = 0; n < MOST_READ_LOOKS && !is_last; n++) {
+        struct wharf_gpu_piece *gpu_piece = first_of(reading);
+        is_last = &gpu_piece->link == last;
+        if (!has_ended(gpu_piece, now_ns)) {
+            wharf_list_rotate(reading);
             continue;
+        }
         wharf_list_remove(&gpu_piece->link);
         wharf_list_append(&backend->files.read, &gpu_piece->link);
     }
@@ -176,7 +187,7 @@ void wharf_gpu_files_reap(struct wharf_gpu_backend *backend, uint64_t now_ns)
 static void take_out(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
     wharf_list_remove(&gpu_piece->link);
-    backend->flight.n_without_places -= gpu_piece->piece.n_chunks;
+    backend->flight.n_without_places--;
     if (!gpu_piece->stage.is_there)
         return;
     wharf_gpu_end_use(backend, gpu_piece->piece.job);
@@ -190,21 +201,34 @@ static void end(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_p
     wharf_gpu_results_end(backend, gpu_piece, WHARF_ENGINE_AUTO, outcome);
 }
 
+/* Whether each of a piece's chunks can be a piece. */
+static bool can_be_cut_up(const struct wharf_gpu_backend *backend,
+                          const struct wharf_gpu_piece *gpu_piece)
+{
+    return gpu_piece->piece.n_chunks == 1 ||
+           wharf_gpu_may_keep(backend, gpu_piece->piece.n_chunks - 1);
+}
+
 /* A read has ended. */
 static void see_to_read(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
 {
     const struct wharf_job *job = gpu_piece->piece.job;
     struct wharf_gpu_stage *stage = &gpu_piece->stage;
     bool is_one = gpu_piece->piece.n_chunks == 1;
+    bool was_answered = stage->is_answered;
 
     stage->is_answered = stage->end.how == WHARF_FILE_DONE;
-    if (stage->is_answered) {
+    if (stage->is_answered && !was_answered) {
         wharf_file_staging_answered(staging_of(job));
         wharf_gpu_stage_tell_of_room(backend, job->session);
     }
     if (stage->is_answered && !stage->end.error && stage->end.nbytes == stage->nbytes) {
         wharf_list_remove(&gpu_piece->link);
         wharf_list_append(&backend->files.ready, &gpu_piece->link);
+        return;
+    }
+    if (stage->is_answered && !can_be_cut_up(backend, gpu_piece)) {
+        wharf_list_rotate(&backend->files.read);
         return;
     }
     if (stage->is_answered && !is_one) {
@@ -247,12 +271,42 @@ static bool is_over(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *g
     return true;
 }
 
-/* A piece whose memory has to leave the GPU lets go of it, since that waits for its pieces.  It is
- * read again when the memory is back. */
-static void let_go(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
+/* A piece, first in its list, whose memory has to leave the GPU lets go of it, since that waits for
+ * its pieces.  Its chunks are read again, one by one, when the memory is back. */
+static void let_go(struct wharf_gpu_backend *backend, struct wharf_list *list,
+                   struct wharf_gpu_piece *gpu_piece)
 {
+    if (!can_be_cut_up(backend, gpu_piece)) {
+        wharf_list_rotate(list);
+        return;
+    }
     take_out(backend, gpu_piece);
     wharf_gpu_retry_cut_up(backend, gpu_piece, wharf_gpu_stage_await);
+}
+
+/* Pieces whose reads may be slow do the same. */
+static void see_to_reading(struct wharf_gpu_backend *backend)
+{
+    struct wharf_list *reading = &backend->files.reading;
+    const struct wharf_list *last = reading->prev;
+    bool is_last =
+        wharf_list_is_empty(reading) || backend->core->residency.room.leaving_nbytes == 0;
+
+    for (unsigned n = 0; n < MOST_LOOKS && !is_last; n++) {
+        struct wharf_gpu_piece *gpu_piece = first_of(reading);
+        is_last = &gpu_piece->link == last;
+        if (is_without_memory(backend, gpu_piece->piece.job))
+            let_go(backend, reading, gpu_piece);
+        else
+            wharf_list_rotate(reading);
+    }
+}
+
+/* Whether it has several chunks, of which each has to run alone. */
+static bool is_suspects_run(const struct wharf_gpu_piece *gpu_piece)
+{
+    return gpu_piece->piece.n_chunks > 1 &&
+           gpu_piece->piece.job->session->tenant->gpu_trust.n_alone > 0;
 }
 
 /* Whether a piece whose source is there can be handed over; if not, whether all others wait. */
@@ -270,10 +324,10 @@ static bool can_go(struct wharf_gpu_backend *backend, const struct wharf_gpu_pie
                        (job->session->tenant->gpu_trust.n_alone > 0 && backend->flight.n_items > 0);
     if (*ret_others_wait)
         return false;
-    /* The gpu_pieces for its chunks are reserved already. */
-    backend->flight.n_without_places -= n;
+    /* One of the gpu_pieces for its chunks is reserved already. */
+    backend->flight.n_without_places--;
     *ret_others_wait = wharf_gpu_items_free_places(backend, n, n) < n;
-    backend->flight.n_without_places += n;
+    backend->flight.n_without_places++;
     return !*ret_others_wait;
 }
 
@@ -283,7 +337,7 @@ static void hand_over(struct wharf_gpu_backend *backend, struct wharf_gpu_piece 
     const struct wharf_job *job = gpu_piece->piece.job;
 
     wharf_list_remove(&gpu_piece->link);
-    backend->flight.n_without_places -= gpu_piece->piece.n_chunks;
+    backend->flight.n_without_places--;
     wharf_gpu_items_hand_over(backend, gpu_piece, gpu_piece->piece.n_chunks, gpu_piece->warp_ns,
                               now_ns);
     /* The items use it now. */
@@ -302,8 +356,8 @@ static bool see_to_ready(struct wharf_gpu_backend *backend, uint64_t now_ns)
         is_last = &gpu_piece->link == last;
         if (is_over(backend, gpu_piece, now_ns))
             continue;
-        if (is_without_memory(backend, gpu_piece->piece.job))
-            let_go(backend, gpu_piece);
+        if (is_without_memory(backend, gpu_piece->piece.job) || is_suspects_run(gpu_piece))
+            let_go(backend, ready, gpu_piece);
         else if (can_go(backend, gpu_piece, &others_wait))
             hand_over(backend, gpu_piece, now_ns);
         else if (!others_wait)
@@ -351,6 +405,7 @@ bool wharf_gpu_files_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
     wharf_gpu_stage_see_to_left(backend, now_ns);
     for (unsigned n = 0; n < MOST_LOOKS && !wharf_list_is_empty(&backend->files.read); n++)
         see_to_read(backend, first_of(&backend->files.read));
+    see_to_reading(backend);
     see_to_waiting(backend, now_ns);
     return see_to_ready(backend, now_ns);
 }
@@ -375,7 +430,5 @@ uint64_t wharf_gpu_files_look_ns(const struct wharf_gpu_backend *backend, uint64
         return 0;
     if (wharf_list_is_empty(&files->reading))
         return wharf_list_is_empty(&files->left) ? WHARF_NEVER : now_ns + SOON_NS;
-    const struct wharf_gpu_piece *last =
-        WHARF_LIST_ENTRY(files->reading.prev, struct wharf_gpu_piece, link);
-    return now_ns < last->stage.asked_ns + SOON_NS ? 0 : now_ns + SOON_NS;
+    return now_ns < files->asked_ns + SOON_NS ? 0 : now_ns + SOON_NS;
 }

@@ -16,6 +16,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/list.h"
 #include "daemon/core/core.h"
+#include "daemon/core/engine_status.h"
 #include "daemon/core/piece.h"
 #include "daemon/core/residency.h"
 #include "daemon/core/session.h"
@@ -119,6 +120,21 @@ static void end_for_time(const struct wharf_gpu_backend *backend, struct wharf_g
     };
 }
 
+/* A stream is there no more: the next one begins. */
+static void begin_next(struct wharf_gpu_large *large, uint64_t now_ns)
+{
+    struct wharf_gpu_large_place *next = NULL;
+
+    for (uint32_t i = 0; i < large->n_places; i++) {
+        struct wharf_gpu_large_place *place = &large->places[i];
+        if (place->piece && place->is_stream &&
+            (!next || (int32_t)(place->index - next->index) < 0))
+            next = place;
+    }
+    if (next)
+        next->begun_ns = now_ns;
+}
+
 static void take_completion(struct wharf_gpu_backend *backend, struct wharf_gpu_large_place *place,
                             const struct wharf_work_completion *completion, uint64_t now_ns)
 {
@@ -126,6 +142,10 @@ static void take_completion(struct wharf_gpu_backend *backend, struct wharf_gpu_
     bool is_stopped = __atomic_load_n(&piece->piece.job->stopped, __ATOMIC_RELAXED);
 
     place->piece = NULL;
+    if (place->is_stream)
+        begin_next(&backend->large, now_ns);
+    /* Its tenant does not pay for the streams before it. */
+    piece->stream_ns = place->begun_ns < now_ns ? now_ns - place->begun_ns : 0;
     backend->large.n_taken--;
     piece->is_told = piece->is_refused = piece->is_recalled = false;
     piece->engine = (uint8_t)backend->engine;
@@ -194,7 +214,8 @@ static void take_back(struct wharf_gpu_backend *backend, struct wharf_gpu_large_
     bool is_stopped = place->piece->piece.job->stopped;
 
     if (place->withdrawn_ns ||
-        (!is_stopped && now_ns < place->piece->handed_ns + most_ns(backend, place)))
+        (!is_stopped &&
+         (place->begun_ns == WHARF_NEVER || now_ns < place->begun_ns + most_ns(backend, place))))
         return;
     if (!wharf_work_withdraw(&queue_of(&backend->large, place->is_stream)->submitter, place->index,
                              place->attempt))
@@ -211,8 +232,11 @@ bool wharf_gpu_large_hang(const struct wharf_gpu_backend *backend, uint64_t now_
 
     for (uint32_t i = 0; i < large->n_places; i++) {
         const struct wharf_gpu_large_place *place = &large->places[i];
-        if (place->piece && place->withdrawn_ns &&
-            now_ns > place->withdrawn_ns + place->patience_ns)
+        /* A stream that waits for another one hears of nothing. */
+        uint64_t since_ns =
+            place->begun_ns > place->withdrawn_ns ? place->begun_ns : place->withdrawn_ns;
+        if (place->piece && place->withdrawn_ns && since_ns != WHARF_NEVER &&
+            now_ns > since_ns + place->patience_ns)
             return true;
     }
     return false;
@@ -226,6 +250,15 @@ static struct wharf_gpu_large_place *free_place(struct wharf_gpu_large *large)
         if (!large->places[i].piece)
             return &large->places[i];
     return NULL;
+}
+
+/* Streams are decoded one after the other: whether one is there. */
+static bool is_decoding(const struct wharf_gpu_large *large)
+{
+    for (uint32_t i = 0; i < large->n_places; i++)
+        if (large->places[i].piece && large->places[i].is_stream)
+            return true;
+    return false;
 }
 
 /* The item in flight that occupies the queue entry of the next one, or NULL. */
@@ -285,6 +318,7 @@ static void submit(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gp
     struct wharf_piece_span chunk = wharf_piece_span_at(&gpu_piece->piece, 0);
     uint32_t opcode = wharf_gpu_opcode(submission);
     bool as_stream = is_stream(backend, &gpu_piece->piece);
+    bool has_stream = is_decoding(&backend->large);
     struct wharf_work_item item = {
         .src = wharf_gpu_device_address(backend, chunk.source, chunk.src_offset),
         .dst = wharf_gpu_device_address(backend, chunk.destination, chunk.dst_offset),
@@ -318,7 +352,10 @@ static void submit(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gp
         .src_nbytes = item.src_nbytes,
         .dst_nbytes = item.dst_nbytes,
         .is_stream = as_stream,
+        .begun_ns = as_stream && has_stream ? WHARF_NEVER : now_ns,
     };
+    if (as_stream)
+        backend->view->n_stream_free = 0;
     backend->large.n_taken++;
     gpu_piece->is_alone = backend->is_alone = job->session->tenant->gpu_trust.n_alone > 0;
 }
@@ -444,14 +481,21 @@ static bool take_one(struct wharf_gpu_backend *backend, uint64_t now_ns, bool *r
     return true;
 }
 
-/* What placement judges by. */
-static void tell_place(struct wharf_gpu_backend *backend)
+/* What placement judges by.  `is_blocked`: the next chunk cannot be begun, and those behind it wait
+ * for it. */
+static void tell_place(struct wharf_gpu_backend *backend, bool is_blocked)
 {
     const struct wharf_gpu_large *large = &backend->large;
+    struct wharf_gpu_view *view = backend->view;
+    struct wharf_core *core = backend->core;
 
-    backend->view->n_large = large->n_places;
-    backend->view->n_large_free = large->n_places - large->n_taken;
-    backend->view->has_streams = large->least_stream > 0;
+    view->n_large = large->n_places;
+    view->n_large_free = large->n_places - large->n_taken;
+    view->has_streams = large->least_stream > 0;
+    view->n_stream_free =
+        view->has_streams && !is_blocked && !is_decoding(large) && may_begin(backend);
+    if (wharf_place_n_streams_left(core) > 0)
+        core->nothing_fits = false;
 }
 
 bool wharf_gpu_large_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
@@ -471,12 +515,11 @@ bool wharf_gpu_large_pump(struct wharf_gpu_backend *backend, uint64_t now_ns)
     is_more &= !backend->stop;
     /* A chunk that is not to be taken any more, since the worker is another one or got no scratch,
      * is placed anew. */
-    tell_place(backend);
+    bool is_blocked = !is_more;
+    tell_place(backend, is_blocked);
     for (unsigned n = 0; n < MOST_LOOKS && is_more; n++)
         is_more = take_one(backend, now_ns, &others_wait);
-    tell_place(backend);
-    if (large->n_places > 0 && backend->view->n_large_free == 0)
-        wharf_place_leave_large(backend->core);
+    tell_place(backend, is_blocked || wharf_place_first_large(backend->core, backend->gpu) != NULL);
     return !others_wait;
 }
 

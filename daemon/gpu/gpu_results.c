@@ -18,6 +18,7 @@
 #include "daemon/gpu/gpu_stage.h"
 #include "daemon/gpu/gpu_state.h"
 #include "daemon/placement/place_cost.h"
+#include "daemon/schedule/sched.h"
 #include "proto/wharf_job.h"
 
 /* The most completions that are taken at a time. */
@@ -180,7 +181,7 @@ static void tell_kept(struct wharf_gpu_piece *gpu_piece)
         return;
     gpu_piece->n_of_gpu = 1;
     gpu_piece->out_nbytes = gpu_piece->outcome.out_nbytes;
-    gpu_piece->took_ns = gpu_piece->round.elapsed_ns;
+    gpu_piece->took_ns = gpu_piece->is_stream ? gpu_piece->stream_ns : gpu_piece->round.elapsed_ns;
 }
 
 static void tell(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gpu_piece)
@@ -371,6 +372,10 @@ static void give_up(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *g
         trust->n_alone--;
     wharf_list_remove(&gpu_piece->link);
     free_places(backend, gpu_piece);
+    /* The CPU's time is charged when that is done. */
+    if (is_stream(gpu_piece))
+        wharf_sched_charge(&backend->core->sched[gpu_piece->piece.pool], gpu_piece->piece.job,
+                           (int64_t)gpu_piece->stream_ns);
     backend->view->n_given_up += gpu_piece->piece.n_chunks;
     wharf_place_learn_too_long(backend->view, gpu_piece->piece.job, &gpu_piece->round);
     wharf_gpu_recovery_requeue(backend, gpu_piece);

@@ -47,7 +47,7 @@ static void leave(struct wharf_gpu_backend *backend, struct wharf_session *sessi
         left++;
     left->session = session;
     left->place = stage->place;
-    left->asked_ns = stage->asked_ns;
+    left->patience = stage->patience;
     session->n_pins++;
     wharf_list_append(&backend->files.left, &left->link);
 }
@@ -85,7 +85,7 @@ void wharf_gpu_stage_see_to_left(struct wharf_gpu_backend *backend, uint64_t now
             WHARF_LIST_FIRST(&backend->files.left, struct wharf_file_left, link);
         struct wharf_file_io *io = left->session->file_io;
         struct wharf_file_end end;
-        bool is_over = wharf_file_io_is_staged(io, left->place, left->asked_ns, now_ns, 0, &end);
+        bool is_over = wharf_file_io_is_staged(io, left->place, &left->patience, now_ns, 0, &end);
         if (is_over && end.how == WHARF_FILE_DONE) {
             wharf_file_staging_answered(io->staging);
             wharf_file_staging_give_back(io->staging, left->place);

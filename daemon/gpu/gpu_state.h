@@ -17,6 +17,7 @@
 #include "daemon/base/gpu_list.h"
 #include "daemon/base/list.h"
 #include "daemon/core/file_io.h"
+#include "daemon/core/file_patience.h"
 #include "daemon/core/gpu_view.h"
 #include "daemon/core/piece.h"
 #include "daemon/core/retry_queue.h"
@@ -49,11 +50,11 @@ enum wharf_gpu_state {
 
 /* The source of a piece whose chunks are in a file, one behind the other: gpu_files.c. */
 struct wharf_gpu_stage {
-    bool is_there;             /* if not, its sources are in memory */
-    bool is_answered;          /* the read has ended */
-    uint32_t place;            /* in the session's staging area */
-    uint32_t nbytes;           /* that are read */
-    uint64_t asked_ns;         /* when */
+    bool is_there;    /* if not, its sources are in memory */
+    bool is_answered; /* the read has ended */
+    uint32_t place;   /* in the session's staging area */
+    uint32_t nbytes;  /* that are read */
+    struct wharf_file_patience patience;
     struct wharf_file_end end; /* of the read */
 };
 
@@ -93,6 +94,7 @@ struct wharf_gpu_piece {
     uint32_t n_of_gpu;   /* chunks that the worker decoded, */
     uint64_t out_nbytes; /* their output in bytes, */
     uint64_t took_ns;    /* and the sum of their warp times */
+    uint64_t stream_ns;  /* of a stream: for how long it had the GPU */
     struct wharf_memo_stats memo;
 };
 
@@ -135,6 +137,7 @@ struct wharf_gpu_large_place {
     uint64_t address;
     uint32_t index, attempt; /* its item's */
     uint32_t src_nbytes, dst_nbytes;
+    uint64_t begun_ns;     /* WHARF_NEVER: a stream that waits for the one before it */
     uint64_t withdrawn_ns; /* 0: it is not */
     uint64_t patience_ns;  /* time after that until it counts as hung */
     bool is_over;          /* since it took too long */
@@ -180,8 +183,9 @@ struct wharf_gpu_encode {
 
 /* Pieces with sources in files, and how far these are: gpu_files.c. */
 struct wharf_gpu_files {
-    struct wharf_list fresh;   /* they have places, and have to be asked for */
-    struct wharf_list reading; /* in the order in which they were asked for */
+    struct wharf_list fresh; /* they have places, and have to be asked for */
+    struct wharf_list reading;
+    uint64_t asked_ns;         /* when the last of them was asked for */
     struct wharf_list read;    /* the read has ended, well or not */
     struct wharf_list ready;   /* to be handed over */
     struct wharf_list waiting; /* for a place: pieces of one chunk that had to be read again */
@@ -215,7 +219,7 @@ struct wharf_gpu_life {
 
 /* What the worker has: gpu_queue.c. */
 struct wharf_gpu_flight {
-    uint32_t n_without_places; /* pieces without places, running or finished */
+    uint32_t n_without_places; /* pieces without places, running, finished, or read */
     uint32_t n_requeued;       /* pieces left to the CPU threads; core lock */
     uint32_t n_places;       /* places that other pieces have, including those of completed items */
     uint32_t n_passed;       /* places skipped since the last one became free */

@@ -257,6 +257,8 @@ static void come_up(struct wharf_gpu_backend *backend, uint64_t now_ns)
     view->is_lost = false;
     /* Before jobs that wait for it are placed. */
     view->n_large = view->n_large_free = backend->large.n_places;
+    view->has_streams = backend->large.least_stream > 0;
+    view->n_stream_free = view->has_streams;
     view->n_encode = view->n_encode_free = backend->encode.n_warps;
     if (view->n_encode > 0)
         __atomic_store_n(&core->fleet.gpu_encoders, WHARF_WORKER_ENCODERS, __ATOMIC_RELAXED);

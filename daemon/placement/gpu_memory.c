@@ -20,6 +20,7 @@
 #include "daemon/core/file_staging.h"
 #include "daemon/core/residency.h"
 #include "daemon/core/session.h"
+#include "daemon/core/shared_charge.h"
 #include "daemon/core/tenant.h"
 #include "daemon/placement/gpu_models.h"
 #include "daemon/placement/pin_account.h"
@@ -134,6 +135,7 @@ int wharf_gpu_memory_free(struct wharf_gpu_memory *memory)
         wharf_tenant_give_back(memory->tenant, &memory->use);
         wharf_tenant_unref(memory->tenant);
     }
+    wharf_shared_charge_release(memory->charge);
     wharf_list_remove(&memory->link);
     for (uint32_t i = 0; i < WHARF_MAX_GPUS; i++) {
         wharf_list_remove(&memory->on[i].link);

@@ -55,6 +55,8 @@ bool wharf_place_wants_gpu(const struct wharf_core *core, uint32_t gpu)
     return wharf_place_is_up(core, gpu) &&
            (core->sched[WHARF_POOL_GPU].n_queued > 0 || n_of_own(core, gpu) > 0 ||
             (core->sched[WHARF_POOL_LARGE].n_queued > 0 && wharf_place_may_take_large(core, gpu)) ||
+            (core->sched[WHARF_POOL_STREAM].n_queued > 0 &&
+             core->fleet.gpus[gpu].n_stream_free > 0) ||
             (core->sched[WHARF_POOL_ENCODE].n_queued > 0 && wharf_place_may_encode(core, gpu)));
 }
 
@@ -91,8 +93,7 @@ bool wharf_place_can_stream(const struct wharf_submission *submission)
     const uint64_t codecs = (uint64_t)1 << WHARF_CODEC_DEFLATE | (uint64_t)1 << WHARF_CODEC_ZLIB |
                             (uint64_t)1 << WHARF_CODEC_GZIP;
 
-    return codecs >> submission->codec & 1 &&
-           !(submission->flags & (WHARF_JOB_CHECKSUM | WHARF_JOB_COMPRESS));
+    return codecs >> submission->codec & 1 && !(submission->flags & WHARF_JOB_COMPRESS);
 }
 
 /*
@@ -101,7 +102,8 @@ bool wharf_place_can_stream(const struct wharf_submission *submission)
  */
 uint32_t wharf_place_gpus_to_wake(const struct wharf_core *core)
 {
-    uint32_t wanted = core->fleet.gpus_wanted, can_take = 0, can_take_large = 0, can_encode = 0;
+    uint32_t wanted = core->fleet.gpus_wanted, can_take = 0, can_take_large = 0, can_stream = 0,
+             can_encode = 0;
 
     for (uint32_t bits = core->fleet.gpus_up; bits; bits &= bits - 1) {
         uint32_t gpu = (uint32_t)__builtin_ctz(bits);
@@ -110,6 +112,8 @@ uint32_t wharf_place_gpus_to_wake(const struct wharf_core *core)
             can_take |= 1u << gpu;
         if (wharf_place_may_take_large(core, gpu))
             can_take_large |= 1u << gpu;
+        if (core->fleet.gpus[gpu].n_stream_free > 0)
+            can_stream |= 1u << gpu;
         if (wharf_place_may_encode(core, gpu))
             can_encode |= 1u << gpu;
     }
@@ -117,6 +121,8 @@ uint32_t wharf_place_gpus_to_wake(const struct wharf_core *core)
         wanted |= can_take & -can_take;
     if (core->sched[WHARF_POOL_LARGE].n_queued > 0 && !(can_take_large & ~core->fleet.gpus_asleep))
         wanted |= can_take_large & -can_take_large;
+    if (core->sched[WHARF_POOL_STREAM].n_queued > 0 && !(can_stream & ~core->fleet.gpus_asleep))
+        wanted |= can_stream & -can_stream;
     if (core->sched[WHARF_POOL_ENCODE].n_queued > 0 && !(can_encode & ~core->fleet.gpus_asleep))
         wanted |= can_encode & -can_encode;
     return wanted & core->fleet.gpus_asleep;
@@ -247,32 +253,27 @@ static uint32_t n_encode(const struct wharf_core *core, unsigned lane)
     return n;
 }
 
-/* Places in which GPUs could decode streams now. */
-static uint32_t n_stream_places(const struct wharf_core *core)
+static bool has_streams(const struct wharf_core *core)
 {
-    uint32_t n = 0;
-
-    for (uint32_t bits = core->fleet.gpus_up; bits; bits &= bits - 1) {
-        const struct wharf_gpu_view *gpu = &core->fleet.gpus[__builtin_ctz(bits)];
-        n += gpu->has_streams ? gpu->n_large_free : 0;
-    }
-    return n;
+    for (uint32_t bits = core->fleet.gpus_up; bits; bits &= bits - 1)
+        if (core->fleet.gpus[__builtin_ctz(bits)].has_streams)
+            return true;
+    return false;
 }
 
-/* Whether a large chunk in host memory goes to a GPU: one that decodes it as a stream is far sooner
- * than any processor, if there is a place for it.  A job that waits for one leaves when there is
- * none. */
+/* Whether a large chunk in host memory may go to a GPU: one that decodes it as a stream is far
+ * sooner than any processor.  Suspects would have to wait until they are alone. */
 static bool is_stream_by_choice(const struct wharf_core *core, const struct wharf_job *job)
 {
     const struct wharf_submission *submission = &job->submission;
     uint64_t in_nbytes = submission->src_nbytes;
-    uint32_t n_before = job->pool == WHARF_POOL_LARGE ? 0 : core->sched[WHARF_POOL_LARGE].n_queued;
 
     return core->fleet.gpu_engine == WHARF_ENGINE_GPU && !job->batch &&
            !wharf_job_has_file_source(job) && in_nbytes >= LEAST_STREAM_BY_CHOICE &&
            in_nbytes <= WHARF_STREAM_MAX_SRC_NBYTES && submission->dst_nbytes <= UINT32_MAX &&
            in_nbytes + submission->dst_nbytes <= core->config.gpu_large_nbytes &&
-           wharf_place_can_stream(submission) && n_stream_places(core) > n_before;
+           wharf_place_can_stream(submission) && job->session->tenant->gpu_trust.n_alone == 0 &&
+           has_streams(core);
 }
 
 /* A chunk that GPUs can compress goes there, since that costs no processor; but not behind more
@@ -348,7 +349,7 @@ static enum wharf_pool choose_why(const struct wharf_core *core, const struct wh
         return cpu_because(WHARF_PLACED_NOT_PINNED, ret_why);
     if (is_stream) {
         *ret_why = WHARF_PLACED_GPU_SOONER;
-        return WHARF_POOL_LARGE;
+        return WHARF_POOL_STREAM;
     }
     if (wharf_job_compresses(job))
         return choose_for_encoding(core, job, ret_why);
@@ -402,8 +403,17 @@ static void place(struct wharf_core *core, struct wharf_job *job, bool at_front)
     if (pool == WHARF_POOL_ANY &&
         wharf_offer_wins(core, job, wharf_offer_before_ns(core, job), &best))
         core->fleet.gpus_wanted |= 1u << best.gpu;
-    else if (pool == WHARF_POOL_CPU || pool == WHARF_POOL_ANY)
+    else if (pool == WHARF_POOL_CPU || pool == WHARF_POOL_ANY || pool == WHARF_POOL_STREAM)
         core->nothing_fits = false;
+}
+
+void wharf_place_leave_stream(struct wharf_core *core, struct wharf_job *job)
+{
+    wharf_place_remove(core, job);
+    job->pool = WHARF_POOL_CPU;
+    __atomic_store_n(&job->why, (uint8_t)WHARF_PLACED_CPU_SOONER, __ATOMIC_RELAXED);
+    wharf_sched_push(&core->sched[WHARF_POOL_CPU], job);
+    core->nothing_fits = false;
 }
 
 void wharf_place_push(struct wharf_core *core, struct wharf_job *job, bool at_front)

@@ -31,8 +31,11 @@ bool wharf_place_wants_gpu(const struct wharf_core *core, uint32_t gpu);
 bool wharf_place_may_take_large(const struct wharf_core *core, uint32_t gpu);
 
 /* Whether a whole GPU could decode a large chunk of the job as a stream: it is of Deflate, zlib or
- * gzip, and no checksum of the output is wanted. */
+ * gzip. */
 bool wharf_place_can_stream(const struct wharf_submission *submission);
+
+/* Moves a job of pool STREAM to the CPU. */
+void wharf_place_leave_stream(struct wharf_core *core, struct wharf_job *job);
 
 /* Whether a warp of the GPU that compresses is free, or no GPU has any, so that it must refuse the
  * chunk. */

@@ -65,9 +65,9 @@ uint32_t wharf_parts_least(const struct wharf_core *core, const struct wharf_job
 static uint64_t idle_share(const struct wharf_core *core, const struct wharf_gpu_view *gpu)
 {
     uint32_t n_idle = gpu->n_warps > gpu->n_in_flight ? gpu->n_warps - gpu->n_in_flight : 0;
-    uint32_t n_waiting = wharf_place_n_queued(core) - core->n_waiting -
-                         core->sched[WHARF_POOL_CPU].n_queued -
-                         core->sched[WHARF_POOL_LARGE].n_queued;
+    uint32_t n_waiting =
+        wharf_place_n_queued(core) - core->n_waiting - core->sched[WHARF_POOL_CPU].n_queued -
+        core->sched[WHARF_POOL_LARGE].n_queued - core->sched[WHARF_POOL_STREAM].n_queued;
 
     return n_waiting > 1 ? n_idle / n_waiting : n_idle;
 }

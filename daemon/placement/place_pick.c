@@ -58,7 +58,8 @@ void wharf_place_took_by_gpu(struct wharf_core *core, const struct wharf_piece *
     int64_t more_ns = (int64_t)piece->estimate_ns;
 
     wharf_offer_count(core, piece, gpu);
-    if (piece->pool == WHARF_POOL_LARGE || piece->pool == WHARF_POOL_ENCODE)
+    if (piece->pool == WHARF_POOL_LARGE || piece->pool == WHARF_POOL_STREAM ||
+        piece->pool == WHARF_POOL_ENCODE)
         return;
     if (piece->pool == WHARF_POOL_ANY) {
         count_lead(core, &view->lead_ns,
@@ -119,6 +120,20 @@ static struct wharf_job *first_left_by_gpus(struct wharf_core *core, unsigned la
     return job;
 }
 
+/* Of the streams that no GPU could begin at once the next one goes to the CPU, to the end of its
+ * tenant's queue; the others stay for whoever is free first. */
+static void leave_stream(struct wharf_core *core)
+{
+    struct wharf_job *job = NULL;
+
+    if (wharf_place_n_streams_left(core) == 0)
+        return;
+    for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++)
+        job = first_in_place(core, WHARF_POOL_STREAM, lane, UINT64_MAX, is_ready);
+    if (job)
+        wharf_place_leave_stream(core, job);
+}
+
 /* A search for a job of another tenant, because this one's jobs are left to a GPU. */
 struct others {
     const struct wharf_core *core;
@@ -160,6 +175,7 @@ struct wharf_job *wharf_place_first_for_cpu(struct wharf_core *core, uint64_t mo
     struct wharf_sched *sched = core->sched;
     struct wharf_job *job = NULL;
 
+    leave_stream(core);
     for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++) {
         if (lane == WHARF_LANE_IDLE && !wharf_idle_work_may_begin(core))
             break;
@@ -259,15 +275,14 @@ static struct wharf_job *first_of_pool(struct wharf_core *core, unsigned pool, u
 
 struct wharf_job *wharf_place_first_large(struct wharf_core *core, uint32_t gpu)
 {
-    if (core->sched[WHARF_POOL_LARGE].n_queued == 0 || !wharf_place_may_take_large(core, gpu))
-        return NULL;
-    return first_of_pool(core, WHARF_POOL_LARGE, gpu, WHARF_N_LANES);
-}
+    struct wharf_job *job = NULL;
 
-void wharf_place_leave_large(struct wharf_core *core)
-{
-    for (unsigned lane = 0; lane < WHARF_N_LANES; lane++)
-        (void)first_in_place(core, WHARF_POOL_LARGE, lane, UINT64_MAX, is_ready);
+    if (core->sched[WHARF_POOL_LARGE].n_queued > 0 && wharf_place_may_take_large(core, gpu))
+        job = first_of_pool(core, WHARF_POOL_LARGE, gpu, WHARF_N_LANES);
+    if (!job && core->sched[WHARF_POOL_STREAM].n_queued > 0 &&
+        core->fleet.gpus[gpu].n_stream_free > 0)
+        job = first_of_pool(core, WHARF_POOL_STREAM, gpu, WHARF_N_LANES);
+    return job;
 }
 
 struct wharf_job *wharf_place_first_to_encode(struct wharf_core *core, uint32_t gpu,

@@ -19,12 +19,9 @@ struct wharf_piece;
 struct wharf_job *wharf_place_first_for_cpu(struct wharf_core *core, uint64_t most_ns);
 struct wharf_job *wharf_place_first_for_gpu(struct wharf_core *core, uint32_t gpu);
 
-/* The next job for one of the GPU's places for large chunks. */
+/* The next job for one of the GPU's places for large chunks: one that can run nowhere else, or one
+ * that is a stream. */
 struct wharf_job *wharf_place_first_large(struct wharf_core *core, uint32_t gpu);
-
-/* A GPU's places for large chunks are all taken: jobs that chose one, and need not wait, go to the
- * CPU, the first ones of each lane. */
-void wharf_place_leave_large(struct wharf_core *core);
 
 /* The next job for a warp that compresses; takes_idle: of any lane, else not of the last. */
 struct wharf_job *wharf_place_first_to_encode(struct wharf_core *core, uint32_t gpu,

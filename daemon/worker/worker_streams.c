@@ -12,6 +12,7 @@
 #include "daemon/worker/worker.h"
 #include "encoders/decode_job.h"
 #include "kernels/epoch_streams.h"
+#include "proto/wharf_job.h"
 
 /* Percent of the GPU that other jobs have beside a large stream. */
 #define OTHERS_PART 25u
@@ -79,15 +80,16 @@ static int is_withdrawn(void *context)
     return cancel->item == work->index && cancel->attempt == work->item.attempt;
 }
 
-static void settle(const struct wharf_work_item *item, struct wharf_outcome *outcome)
+static void settle(const struct wharf_work_item *item, uint32_t crc, struct wharf_outcome *outcome)
 {
     const struct wharf_decode_job job = {
         .flags = item->flags,
+        .checksum = item->checksum,
         .in_nbytes = item->src_nbytes,
         .out_avail = item->dst_nbytes,
     };
 
-    wharf_decode_job_settle(&job, 0, outcome);
+    wharf_decode_job_settle(&job, crc, outcome);
 }
 
 static struct wharf_outcome decode(struct item_at_work *work)
@@ -96,6 +98,7 @@ static struct wharf_outcome decode(struct item_at_work *work)
     struct wharf_worker *worker = streams->kernels.worker;
     const struct wharf_work_item *item = &work->item;
     struct wharf_outcome outcome = {.result = WHARF_CANCELLED};
+    uint32_t crc = 0;
     struct wharf_stream_task task = {
         .src = item->src,
         .dst = item->dst,
@@ -104,6 +107,7 @@ static struct wharf_outcome decode(struct item_at_work *work)
         .dst_nbytes = item->dst_nbytes,
         .codec = item->codec,
         .output = item->output,
+        .wants_crc = item->flags & WHARF_JOB_CHECKSUM,
         .is_stopped = is_withdrawn,
         .context = work,
     };
@@ -111,14 +115,14 @@ static struct wharf_outcome decode(struct item_at_work *work)
     if (is_withdrawn(work))
         return outcome;
     make_room(worker);
-    int r =
-        wharf_worker_stream_engine->decode(streams->engine, &task, streams->most_nbytes, &outcome);
+    int r = wharf_worker_stream_engine->decode(streams->engine, &task, streams->most_nbytes,
+                                               &outcome, &crc);
     if (r == -ENOMEM)
         return (struct wharf_outcome){.result = WHARF_NO_MEMORY};
     if (r < 0)
         wharf_worker_fail(WHARF_WORKER_EXIT_FAILED, -r, "decoding a large stream",
                           worker->ops->error_text());
-    settle(item, &outcome);
+    settle(item, crc, &outcome);
     return outcome;
 }
 

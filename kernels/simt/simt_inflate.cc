@@ -6,6 +6,7 @@
 
 #include "encoders/wharf_codec.h"
 #include "kernels/inflate/inflate_chain.cuh"
+#include "kernels/inflate/inflate_crc.cuh"
 #include "kernels/inflate/inflate_deliver.cuh"
 #include "kernels/inflate/inflate_measure.cuh"
 #include "kernels/inflate/inflate_rest.cuh"
@@ -109,6 +110,8 @@ void run_all(const wharf_inflate_job &job)
     run_blocks<rest_shared>(job, 1, REST_WARPS, [&](rest_shared &s, unsigned warp, uint32_t) {
         finish_stream<Sum>(s, job, warp);
     });
+    if (job.wants_crc)
+        run_warps<nothing>(job, [&](nothing &, uint32_t warp) { add_crc(job, warp, N_WARPS); });
 }
 
 } // namespace

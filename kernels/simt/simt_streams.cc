@@ -103,7 +103,7 @@ void simt_close_streams(wharf_streams *streams)
 
 /* Scratch is of its exact size, so that the sanitizer sees what goes past it. */
 int simt_decode_stream(wharf_streams *streams, const wharf_stream_task *task, uint64_t,
-                       wharf_outcome *ret_outcome)
+                       wharf_outcome *ret_outcome, uint32_t *ret_crc)
 {
     run r = {};
     void *scratch;
@@ -115,6 +115,7 @@ int simt_decode_stream(wharf_streams *streams, const wharf_stream_task *task, ui
     r.job.outcome = &r.outcome;
     r.job.stop = &r.stop;
     r.job.stop_value = 1;
+    r.job.wants_crc = task->wants_crc;
     if (posix_memalign(&scratch, 256, wharf_inflate_plan(&r.job, &streams->shape)))
         return -ENOMEM;
     wharf_inflate_lend(&r.job, scratch);
@@ -122,6 +123,7 @@ int simt_decode_stream(wharf_streams *streams, const wharf_stream_task *task, ui
     int rc = decode_in_thread(r, task);
     if (rc == 0 && task->output == WHARF_WORK_TO_HOST && r.outcome.result == WHARF_OK)
         memcpy(reinterpret_cast<void *>(task->dst), r.job.out, r.outcome.out_nbytes);
+    *ret_crc = r.job.control->out_crc;
     free(scratch);
     *ret_outcome = r.outcome;
     return rc;

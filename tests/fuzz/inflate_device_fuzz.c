@@ -3,14 +3,15 @@
  * inflate_device_fuzz.c: streams of many parts, with any changes, by the code of a whole GPU on the
  * SIMT layer.
  *
- * The outcome and the bytes must be the CPU engine's.  The input says which of a few streams is
- * taken, into how much room, how small its parts are, and over how much one is measured, in four
- * bytes, and then how it is changed (test_changed_stream).  Streams and parts are tiny: parts that
- * meet, and those that do not, come about the same way.
+ * The outcome, the bytes and their CRC must be the CPU engine's.  The input says which of a few
+ * streams is taken, into how much room, how small its parts are, and over how much one is measured,
+ * in four bytes, and then how it is changed (test_changed_stream).  Streams and parts are tiny:
+ * parts that meet, and those that do not, come about the same way.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "encoders/checksum.h"
 #include "encoders/decode_job.h"
 #include "kernels/simt/simt_inflate.h"
 #include "tests/lib/test_changed_stream.h"
@@ -28,7 +29,7 @@ static void check(int good)
 }
 
 static struct wharf_outcome decode(const struct wharf_decode_job *here, const uint8_t *head,
-                                   const uint8_t *in, uint8_t *out)
+                                   const uint8_t *in, uint8_t *out, uint32_t *ret_crc)
 {
     struct wharf_inflate_shape shape = wharf_simt_inflate_shape;
     struct wharf_outcome outcome;
@@ -39,6 +40,7 @@ static struct wharf_outcome decode(const struct wharf_decode_job *here, const ui
         .out_avail = here->out_avail,
         .outcome = &outcome,
         .codec = here->codec,
+        .wants_crc = 1,
     };
     void *scratch;
 
@@ -49,6 +51,7 @@ static struct wharf_outcome decode(const struct wharf_decode_job *here, const ui
     memset(scratch, 0x5a, n);
     wharf_inflate_lend(&job, scratch);
     wharf_simt_inflate(&job);
+    *ret_crc = job.control->out_crc;
     free(scratch);
     return outcome;
 }
@@ -58,6 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     static const uint32_t codecs[] = {WHARF_CODEC_DEFLATE, WHARF_CODEC_ZLIB, WHARF_CODEC_GZIP};
     static uint8_t bytes[2 * RAW_NBYTES], want_out[RAW_NBYTES + 1];
     struct wharf_outcome want, got;
+    uint32_t crc;
 
     if (nbytes < HEAD_NBYTES)
         return 0;
@@ -77,10 +81,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     };
 
     wharf_decode_job_run(&here, 0, &want);
-    got = decode(&here, data, in.data, out.data);
+    got = decode(&here, data, in.data, out.data, &crc);
     check(test_outcome_same(&want, &got));
-    if (want.result == WHARF_OK && want.out_nbytes > 0)
-        check(memcmp(want_out, out.data, want.out_nbytes) == 0);
+    if (want.result == WHARF_OK) {
+        check(want.out_nbytes == 0 || memcmp(want_out, out.data, want.out_nbytes) == 0);
+        check(crc == wharf_crc32(WHARF_CRC32_INIT, want_out, want.out_nbytes));
+    }
     test_guard_free(&in);
     test_guard_free(&out);
     return 0;

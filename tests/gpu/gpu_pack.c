@@ -91,17 +91,23 @@ size_t gpu_chunk_nbytes(const struct gpu_source *source)
     return source->n_chunks == 1 ? source->last_nbytes : source->chunk_nbytes;
 }
 
+static void pack_one(struct gpu_source *source, size_t i)
+{
+    int window_bits = zlib_window_bits(source->codec_number);
+    size_t nbytes = gpu_chunk_nbytes(source);
+    const uint8_t *in = source->file + i * source->chunk_nbytes;
+
+    source->packed[i] =
+        window_bits ? pack_zlib(in, nbytes, window_bits) : pack_other(source, in, nbytes);
+}
+
 static void *pack_some(void *argument)
 {
     struct gpu_source *source = argument;
-    int window_bits = zlib_window_bits(source->codec_number);
-    size_t nbytes = gpu_chunk_nbytes(source);
     size_t i;
-    while ((i = atomic_fetch_add(&source->next, 1)) < source->n_chunks) {
-        const uint8_t *in = source->file + i * source->chunk_nbytes;
-        source->packed[i] =
-            window_bits ? pack_zlib(in, nbytes, window_bits) : pack_other(source, in, nbytes);
-    }
+
+    while ((i = atomic_fetch_add(&source->next, 1)) < source->n_chunks)
+        pack_one(source, i);
     return NULL;
 }
 
@@ -142,7 +148,9 @@ void gpu_pack(struct gpu_source *source, size_t file_nbytes, size_t chunk, size_
     source->n_chunks = source->n_chunks < n_wanted ? source->n_chunks : n_wanted;
     source->last_nbytes = file_nbytes < chunk ? file_nbytes : chunk;
     source->packed = must_alloc(source->n_chunks * sizeof(*source->packed));
-    atomic_store(&source->next, 0);
+    /* One alone first: if there is no such encoder, a single thread ends the program. */
+    pack_one(source, 0);
+    atomic_store(&source->next, 1);
     for (int t = 0; t < n_threads; t++)
         if (pthread_create(&threads[t], NULL, pack_some, source) != 0)
             die("pthread_create", strerror(errno));

@@ -20,6 +20,7 @@ from file_client_test import (  # noqa: E402  pylint: disable=wrong-import-posit
 
 GPU = 7
 ROOM = 256 << 10
+AREA = 128 << 20
 SECTIONS = '[gpu]\nengine = simt\npin_after = 0ms\n'
 SIMT = wc.ENGINES['simt']
 
@@ -333,6 +334,30 @@ def test_reads_that_hang_are_in_nobodys_way():
     with_fuse(hanging)
 
 
+def many_hanging(mount):
+    session, memory = gpu_client()
+    fd = mount.open('read-hang')
+    register(session, fd, read_only=True)
+    for i in range(20):
+        session.submit(publish=False, **stored(user_data=100 + i, **place(src_nbytes=90, dst_nbytes=90)))
+    session.publish()
+    mount.await_hanging(2)
+    # None is left for these but one that is kept for them.
+    for _ in range(3):
+        register(session, new_file(TEXT), region=SPARSE, read_only=True)
+        session.unregister(SPARSE)
+    mount.release_all()
+    equal(sorted(c['user_data'] for c in session.wait(20)), list(range(100, 120)))
+    equal(memory.read(0, 90), bytes(90))
+    session.close()
+    os.close(fd)
+
+
+def test_reads_that_hang_leave_a_thread_for_registering():
+    """They occupied all threads of the process, and the session ended after file_timeout."""
+    with_fuse(lambda mount: with_daemon('[cpu]\nworkers = 1\n', lambda: many_hanging(mount)))
+
+
 def killed_while_it_hangs(mount):
     session, memory = gpu_client()
     fd = mount.open('read-hang')
@@ -381,6 +406,35 @@ def test_client_that_goes_while_its_file_hangs_leaves_nothing():
     with_fuse(client_that_goes)
 
 
+def metric(session, name):
+    [family] = [family for family in session.stats() if family.name == f'wharf_{name}']
+    return int(family.samples[0].value)
+
+
+def hung_area(mount):
+    session, _ = gpu_client()
+    fd = mount.open('read-hang')
+    register(session, fd, read_only=True)
+    session.submit(**stored(**place(src_nbytes=90, dst_nbytes=90)))
+    mount.await_hanging(1)
+    other = client(engine='cpu', n_entries=8)
+    session.close()
+    os.close(fd)
+    wait_until(lambda: metric(other, 'queue_entries') == 8, 'the session lives on')
+    wait_until(lambda: metric(other, 'pinned_bytes') < AREA, 'the area stays pinned')
+    equal(len(io_processes()), 1, 'processes')
+    assert metric(other, 'memory_bytes') >= AREA, 'nobody pays for the area'
+    mount.release()
+    wait_until(lambda: not io_processes(), 'the process for files lives on')
+    wait_until(lambda: metric(other, 'memory_bytes') < AREA, 'the area stays charged')
+    other.close()
+
+
+def test_area_is_paid_for_until_its_process_is_gone():
+    """It was free of charge from the end of its session on, however long a file hung its process."""
+    with_fuse(hung_area)
+
+
 def late(mount):
     session, _ = gpu_client()
     fd = mount.open('read-hang')
@@ -420,6 +474,21 @@ def without_an_area():
 
 def test_tenant_without_memory_for_an_area_is_told():
     with_daemon('[quota]\nmax_memory = 64M\n', without_an_area)
+
+
+def one_area_after_the_other():
+    packed = deflated(TEXT[:5000])
+    file = new_file(packed)
+    for _ in range(10):
+        session = client(engine='simt', arena_nbytes=ROOM)
+        register(session, file, read_only=True)
+        expect(session.run(**job(src_region=FILE, src_nbytes=len(packed), dst_nbytes=5000)), 'ok')
+        session.close()
+
+
+def test_client_that_comes_back_gets_the_area_that_it_gave_up():
+    """Its quota has room for one.  It got none while the GPU still had the last one, and so no result."""
+    with_daemon('[quota]\nmax_memory = 160M\n', one_area_after_the_other)
 
 
 def with_daemon(sections, test):

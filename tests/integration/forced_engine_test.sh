@@ -176,6 +176,22 @@ open("no", "wb").write(deflate(noise(100000) + bytes(4300000)))'
     done
 }
 
+n_sessions() {
+    "$WHARF" stats --socket s --prometheus | sed -n 's/^wharf_sessions_total{.*} //p'
+}
+
+# Memory that a first session had registered for nothing would have to leave the GPU before a second
+# one's stream begins.
+test_a_large_file_takes_one_session() {
+    head -c 8000000 /dev/urandom > data
+    gzip < data > large.gz
+    start_daemon '[gpu]' 'engine = simt'
+    before=$(n_sessions)
+    "$WHARF" cat -T 1 --socket s --engine simt large.gz | cmp - data
+    # And one that asks.
+    test "$(n_sessions)" -eq $((before + 2))
+}
+
 # What the GPU has for too long is no reason for another engine.
 test_nothing_is_moved_to_the_cpu_for_taking_long() {
     : > input

@@ -7,8 +7,8 @@
     anything else its bytes are all zero, and what is written is forgotten
 
 `Mount(folder)` has the server in a process of its own until `end`, which lets go of what hangs;
-`release` has all that hangs so far answered, as of a file that does not.  `await_hanging(n)` waits until
-n things hang, or have.
+`release` has all that hangs so far answered, as of a file that does not, and `release_all` also what
+would hang later.  `await_hanging(n)` waits until n things hang, or have.
 Files have no pages in the cache: each read and write is asked of the server.
 """
 import ctypes
@@ -38,16 +38,23 @@ class Server:
         self.names = [None, '/']
         self.opened = set()
         self.hanging = []
+        self.is_over = False
         self.report = report
 
     def hang(self, unique, data=b''):
         self.hanging.append((unique, data))
         os.write(self.report, b'.')
+        if self.is_over:
+            self.release()
 
     def release(self, *_):
         for unique, data in self.hanging:
             self.answer(unique, data)
         self.hanging = []
+
+    def release_all(self, *_):
+        self.is_over = True
+        self.release()
 
     def node(self, name):
         if name not in self.names:
@@ -132,6 +139,7 @@ class Mount:
             try:
                 server = Server(device, report)
                 signal.signal(signal.SIGUSR1, server.release)
+                signal.signal(signal.SIGUSR2, server.release_all)
                 server.run()
             finally:
                 os._exit(1)
@@ -140,6 +148,9 @@ class Mount:
 
     def release(self):
         os.kill(self.server, signal.SIGUSR1)
+
+    def release_all(self):
+        os.kill(self.server, signal.SIGUSR2)
 
     def await_hanging(self, n):
         for _ in range(n):

@@ -7,12 +7,14 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "clientlib/wharf.h"
+#include "daemon/base/clock.h"
 #include "encoders/codec.h"
 #include "encoders/decode_job.h"
 #include "tests/lib/test_client.h"
@@ -101,9 +103,9 @@ static struct wharf_outcome expect_same(const struct place *place, unsigned code
     uint8_t *out = memory_of(place, number >> 1 & 1) + MiB + number % 5;
     uint8_t *want_out = malloc(out_avail);
     struct wharf_outcome want, got;
-    const struct wharf_decode_job here = {
+    struct wharf_decode_job here = {
         .codec = codecs[codec],
-        .flags = flags,
+        .flags = flags & ~(uint32_t)WHARF_JOB_CHECKSUM,
         .in = in,
         .in_nbytes = in_nbytes,
         .out = want_out,
@@ -113,10 +115,17 @@ static struct wharf_outcome expect_same(const struct place *place, unsigned code
 
     cr_assert(want_out);
     wharf_decode_job_run(&here, 0, &want);
+    if (flags & WHARF_JOB_CHECKSUM) {
+        /* Every other one is right. */
+        here.checksum = (uint32_t)crc32(0, want_out, (uInt)want.out_nbytes) + number % 2;
+        here.flags = flags;
+        wharf_decode_job_run(&here, 0, &want);
+    }
     memcpy(source, in, in_nbytes);
     memset(out - 1, 0xa5, out_avail + 2);
     job.codec = codecs[codec];
     job.flags = flags;
+    job.checksum = here.checksum;
     job.in = source;
     job.in_nbytes = in_nbytes;
     job.out = out;
@@ -159,14 +168,20 @@ Test(wharfd_gpu_streams, sources_and_outputs_are_in_host_and_gpu_memory, .timeou
 /* What is wrong, and where, and what the job wants besides. */
 Test(wharfd_gpu_streams, outcomes_are_the_processors, .timeout = 600)
 {
-    static const uint32_t flags[] = {0, WHARF_JOB_EXACT_INPUT, WHARF_JOB_EXACT_OUTPUT};
+    static const uint32_t flags[] = {
+        0,
+        WHARF_JOB_EXACT_INPUT,
+        WHARF_JOB_EXACT_OUTPUT,
+        WHARF_JOB_CHECKSUM,
+        WHARF_JOB_CHECKSUM | WHARF_JOB_EXACT_INPUT | WHARF_JOB_EXACT_OUTPUT,
+    };
     uint8_t *raw = new_text(), packed[NBYTES];
     struct test_random random = {7};
     unsigned n_bad = 0;
 
     start();
     struct place place = new_place();
-    for (unsigned i = 0; i < 60; i++) {
+    for (unsigned i = 0; i < 100; i++) {
         size_t n = pack(i % N_CODECS, raw, NBYTES, packed, sizeof(packed));
         size_t in_nbytes = n + 3, out_avail = NBYTES + 9;
         memset(packed + n, 0, 3);
@@ -177,30 +192,50 @@ Test(wharfd_gpu_streams, outcomes_are_the_processors, .timeout = 600)
         else if (i % 4 == 3)
             out_avail = test_random_below(&random, NBYTES);
         struct wharf_outcome outcome =
-            expect_same(&place, i % N_CODECS, flags[i / 4 % 3], packed, in_nbytes, out_avail, i);
+            expect_same(&place, i % N_CODECS, flags[i / 4 % 5], packed, in_nbytes, out_avail, i);
         n_bad += outcome.result != WHARF_OK;
     }
-    cr_expect_gt(n_bad, 30);
-    cr_expect_eq(metric("wharf_gpu_streams_total"), 60);
+    cr_expect_gt(n_bad, 50);
+    cr_expect_eq(metric("wharf_gpu_streams_total"), 100);
     free_place(&place);
     free(raw);
 }
 
-/* The whole GPU computes no checksums of outputs, so a warp decodes these, as it does what is too
- * short. */
-Test(wharfd_gpu_streams, others_are_a_warps, .timeout = 600)
+/* Right and wrong ones, of outputs that all warps have pieces of, and of short ones. */
+Test(wharfd_gpu_streams, checksums_of_outputs_are_compared, .timeout = 600)
+{
+    uint8_t *raw = new_text(), packed[NBYTES];
+    unsigned n_bad = 0;
+
+    start();
+    struct place place = new_place();
+    for (unsigned i = 0; i < 24; i++) {
+        unsigned codec = i / 2 % N_CODECS;
+        size_t nbytes = NBYTES - 5167 * i / 3;
+        size_t n = pack(codec, raw + i, nbytes, packed, sizeof(packed));
+        struct wharf_outcome outcome =
+            expect_same(&place, codec, WHARF_JOB_CHECKSUM, packed, n, nbytes, i);
+        cr_expect_eq(outcome.result, i % 2 ? WHARF_BAD_CHECKSUM : WHARF_OK);
+        cr_expect(i % 2 == 0 || outcome.reason == WHARF_REASON_JOB_CHECKSUM);
+        n_bad += outcome.result != WHARF_OK;
+    }
+    cr_expect_eq(n_bad, 12);
+    cr_expect_eq(metric("wharf_gpu_streams_total"), 24);
+    free_place(&place);
+    free(raw);
+}
+
+Test(wharfd_gpu_streams, short_ones_are_a_warps, .timeout = 600)
 {
     uint8_t *raw = new_text(), packed[NBYTES];
 
     start();
     struct place place = new_place();
-    size_t n = pack(0, raw, NBYTES, packed, sizeof(packed));
-    expect_same(&place, 0, WHARF_JOB_CHECKSUM, packed, n, NBYTES, 0);
-    n = pack(1, raw, 6000, packed, sizeof(packed));
+    size_t n = pack(1, raw, 6000, packed, sizeof(packed));
     cr_assert_lt(n, 4096);
     expect_same(&place, 1, 0, packed, n, 6000, 0);
     cr_expect_eq(metric("wharf_gpu_streams_total"), 0);
-    cr_expect_eq(metric("wharf_gpu_large_chunks_total"), 2);
+    cr_expect_eq(metric("wharf_gpu_large_chunks_total"), 1);
     free_place(&place);
     free(raw);
 }
@@ -300,6 +335,113 @@ Test(wharfd_gpu_streams, cancels_are_heard, .timeout = 600)
     for (unsigned i = 0; i < 2; i++)
         cr_expect_eq(completions[i].result, WHARF_CANCELLED, "%u", completions[i].result);
     free_place(&place);
+    free(raw);
+}
+
+/* ---- tenants -------------------------------------------------------------------------------- */
+
+enum { MOST_JOBS = 12 };
+
+/* A session with a stream, and room for the output of several jobs. */
+struct tenant {
+    struct wharf *wharf;
+    uint8_t *memory;
+    size_t nbytes;
+};
+
+static struct tenant new_tenant(const char *path, const uint8_t *raw)
+{
+    struct wharf_options options = WHARF_OPTIONS_INIT;
+    struct tenant tenant;
+    void *memory;
+
+    options.flags = WHARF_OPEN_DAEMON;
+    options.engine = WHARF_ENGINE_SIMT;
+    options.socket_path = path;
+    options.arena_nbytes = 2 * MiB;
+    cr_assert_eq(wharf_open(&options, &tenant.wharf), 0, "%s", wharf_error_message());
+    cr_assert_eq(wharf_alloc(tenant.wharf, MiB + MOST_JOBS * NBYTES, &memory), 0);
+    tenant.memory = memory;
+    tenant.nbytes = pack(0, raw, NBYTES, memory, MiB);
+    return tenant;
+}
+
+static void submit_streams(const struct tenant *tenant, unsigned n)
+{
+    struct wharf_job jobs[MOST_JOBS];
+
+    for (unsigned i = 0; i < n; i++) {
+        jobs[i] = (struct wharf_job)WHARF_JOB_INIT;
+        jobs[i].codec = WHARF_CODEC_DEFLATE;
+        jobs[i].in = tenant->memory;
+        jobs[i].in_nbytes = tenant->nbytes;
+        jobs[i].out = tenant->memory + MiB + i * NBYTES;
+        jobs[i].out_avail = NBYTES;
+    }
+    cr_assert_eq(wharf_submit(tenant->wharf, jobs, n), (int)n, "%s", wharf_error_message());
+}
+
+static void await_streams(const struct tenant *tenant, unsigned n)
+{
+    struct wharf_completion completions[MOST_JOBS];
+
+    cr_assert_eq(wharf_wait(tenant->wharf, completions, n, n, -1), (int)n);
+    for (unsigned i = 0; i < n; i++)
+        cr_expect_eq(completions[i].result, WHARF_OK);
+}
+
+/* A stream whose place is behind another one's does not pay for that. */
+Test(wharfd_gpu_streams, streams_pay_for_their_own_time, .timeout = 600)
+{
+    uint8_t *raw = new_text();
+
+    start();
+    struct tenant tenant = new_tenant(wharfd.socket, raw);
+    submit_streams(&tenant, 1);
+    await_streams(&tenant, 1);
+    double paid_s = metric("wharf_gpu_busy_seconds_total");
+    uint64_t begun_ns = wharf_now_ns();
+    submit_streams(&tenant, 6);
+    await_streams(&tenant, 6);
+    uint64_t took_ns = wharf_now_ns() - begun_ns;
+    paid_s = metric("wharf_gpu_busy_seconds_total") - paid_s;
+    cr_expect_gt(paid_s, 0);
+    cr_expect_leq(paid_s, 1e-9 * (double)took_ns);
+    wharf_close(tenant.wharf);
+    test_wharfd_finish(&wharfd);
+    free(raw);
+}
+
+/* However many streams of another tenant wait, one waits for those that have places and for one
+ * more. */
+Test(wharfd_gpu_streams, tenants_take_turns, .timeout = 600)
+{
+    enum { N_STORM = MOST_JOBS, N_PLACES = 2 };
+    uint8_t *raw = new_text();
+    struct wharf_completion completions[N_STORM];
+    char path[128], more[512];
+
+    setenv("WHARF_SIMT_STREAMS", "4096", 1);
+    snprintf(path, sizeof(path), "/tmp/wharf-streams.%d", (int)getpid());
+    snprintf(more, sizeof(more),
+             "chunk = 4K\nhang_timeout = 10min\n[listen storm]\npath = %s\ntenant = socket\n",
+             path);
+    test_wharfd_start_gpu(&wharfd, "simt", more);
+    struct tenant storm = new_tenant(path, raw), other = new_tenant(wharfd.socket, raw);
+    submit_streams(&storm, N_STORM);
+    /* They wait, and two of them have places. */
+    cr_assert(TEST_WAIT(metric("wharf_gpu_streams_total") > 0));
+    int n_before = wharf_poll(storm.wharf, completions, N_STORM);
+    cr_assert_geq(n_before, 0);
+    submit_streams(&other, 1);
+    await_streams(&other, 1);
+    int n_meanwhile = wharf_poll(storm.wharf, completions, N_STORM);
+    cr_expect_geq(n_meanwhile, 0);
+    cr_expect_leq(n_meanwhile, N_PLACES + 2, "%d streams of the other tenant", n_meanwhile);
+    await_streams(&storm, N_STORM - (unsigned)(n_before + n_meanwhile));
+    wharf_close(other.wharf);
+    wharf_close(storm.wharf);
+    test_wharfd_finish(&wharfd);
     free(raw);
 }
 

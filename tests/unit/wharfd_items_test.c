@@ -4,6 +4,7 @@
  * kernels, so each step comes when it says so.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -693,42 +694,175 @@ static void answer(const struct wharf_file_staging *staging, int process)
     wharf_gpu_files_reap(backends[0], now_ns);
 }
 
+/* A session with a file, whose process is the test, and a job from there to a client's GPU memory;
+ * its read is about to be asked for. */
+struct file_scene {
+    struct wharf_file_staging *staging;
+    struct wharf_file_io io;
+    struct wharf_region file;
+    int process;
+};
+
+static void begin_file_scene(struct file_scene *scene)
+{
+    int sockets[2];
+
+    *scene = (struct file_scene){
+        .staging = wharf_file_staging_new(NULL),
+        .file = {.is_there = true, .is_file = true},
+    };
+    cr_assert(scene->staging && socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) == 0);
+    scene->io = (struct wharf_file_io){
+        .staging = scene->staging, .timeout_ns = UINT64_MAX / 2, .socket = sockets[0]};
+    scene->process = sockets[1];
+    memset(heads, 0, sizeof(heads));
+    scene->staging->heads = heads;
+    scene->staging->account = &area;
+    wharf_list_init(&area.pin_link);
+    area.on[0].state = WHARF_GPU_MEMORY_READY;
+    session.file_io = &scene->io;
+    region.is_device = true;
+    core.fleet.gpus_up = 1;
+}
+
+static void end_file_scene(struct file_scene *scene)
+{
+    close(scene->io.socket);
+    close(scene->process);
+    wharf_file_staging_free(scene->staging);
+}
+
+static void begin_file_job(struct file_scene *scene)
+{
+    test_bare_job_init(&jobs[0], &session, WHARF_CODEC_STORED, 1024, 1024, &scene->file, &region);
+    wharf_place_push(&core, &jobs[0], false);
+    exchange(0);
+    cr_assert_eq(area.on[0].n_pieces, 1);
+}
+
 /* A source that was read waited for its memory, which had to leave the GPU and waited for it: for
  * ever, and whoever was to have that room with them. */
 Test(wharfd_items, memory_that_leaves_does_not_wait_for_what_waits_for_it, .init = set_up,
      .fini = tear_down)
 {
-    struct wharf_file_staging *staging = wharf_file_staging_new(NULL);
-    struct wharf_file_io io = {.staging = staging, .timeout_ns = UINT64_MAX / 2};
-    struct wharf_region file = {.is_there = true, .is_file = true};
-    int sockets[2];
+    struct file_scene scene;
 
-    cr_assert(staging && socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) == 0);
-    io.socket = sockets[0];
-    staging->heads = heads;
-    staging->account = &area;
-    wharf_list_init(&area.pin_link);
-    area.on[0].state = WHARF_GPU_MEMORY_READY;
-    session.file_io = &io;
-    region.is_device = true;
-    core.fleet.gpus_up = 1;
-    test_bare_job_init(&jobs[0], &session, WHARF_CODEC_STORED, 1024, 1024, &file, &region);
-    wharf_place_push(&core, &jobs[0], false);
-    exchange(0);
-    cr_assert_eq(area.on[0].n_pieces, 1);
-    answer(staging, sockets[1]);
+    begin_file_scene(&scene);
+    begin_file_job(&scene);
+    answer(scene.staging, scene.process);
     area.on[0].state = WHARF_GPU_MEMORY_LEAVING;
     exchange(0);
     cr_expect_eq(area.on[0].n_pieces, 0, "it waits");
-    cr_expect_eq(staging->n_free, WHARF_FILE_MOST_UNITS);
+    cr_expect_eq(scene.staging->n_free, WHARF_FILE_MOST_UNITS);
     cr_expect_eq(backends[0]->flight.n_without_places, 1);
     area.on[0].state = WHARF_GPU_MEMORY_READY;
     exchange(0);
-    answer(staging, sockets[1]);
+    answer(scene.staging, scene.process);
     exchange(0);
     cr_expect_eq(backends[0]->flight.n_items, 1, "it is read again, and handed over");
     cr_expect_eq(area.on[0].n_pieces, 1);
-    close(sockets[0]);
-    close(sockets[1]);
-    wharf_file_staging_free(staging);
+    end_file_scene(&scene);
+}
+
+/* A slow file kept it there, and whoever was to have that room waited for the file. */
+Test(wharfd_items, memory_that_leaves_does_not_wait_for_reads, .init = set_up, .fini = tear_down)
+{
+    struct file_scene scene;
+    struct wharf_file_request request;
+
+    begin_file_scene(&scene);
+    begin_file_job(&scene);
+    wharf_gpu_files_publish(backends[0]);
+    cr_assert_eq(recv(scene.process, &request, sizeof(request), MSG_DONTWAIT), sizeof(request));
+    area.on[0].state = WHARF_GPU_MEMORY_LEAVING;
+    core.residency.room.leaving_nbytes = 1;
+    exchange(0);
+    cr_expect_eq(area.on[0].n_pieces, 0, "it waits");
+    cr_expect_lt(scene.staging->n_free, WHARF_FILE_MOST_UNITS, "the process may write there");
+    heads[request.slot].is_done = 1;
+    exchange(0);
+    cr_expect_eq(scene.staging->n_free, WHARF_FILE_MOST_UNITS);
+    area.on[0].state = WHARF_GPU_MEMORY_READY;
+    core.residency.room.leaving_nbytes = 0;
+    exchange(0);
+    answer(scene.staging, scene.process);
+    exchange(0);
+    cr_expect_eq(backends[0]->flight.n_items, 1, "it is read again, and handed over");
+    end_file_scene(&scene);
+}
+
+/* A batch in a file, whose chunks are being read together. */
+static struct wharf_file_request begin_file_batch(struct file_scene *scene)
+{
+    struct wharf_file_request request;
+    struct wharf_job *job;
+
+    begin_file_scene(scene);
+    job = make_batch(1);
+    batch->n_handed_out = 0;
+    batch->n_chunks = 8;
+    batch->has_file_source = true;
+    for (unsigned i = 0; i < batch->n_chunks; i++) {
+        batch->entries[i].source = &scene->file;
+        batch->entries[i].chunk.src_offset = 1024 * i;
+    }
+    wharf_place_push(&core, job, false);
+    exchange(0);
+    wharf_gpu_files_publish(backends[0]);
+    cr_assert_eq(recv(scene->process, &request, sizeof(request), MSG_DONTWAIT), sizeof(request));
+    cr_assert_eq(request.nbytes, 8 * 1024);
+    return request;
+}
+
+/* Each chunk that waited for a file kept one of the pieces that all sessions share: three sessions
+ * with files that hung had all of them, and the GPU got nothing more. */
+Test(wharfd_items, a_read_keeps_one_piece_whatever_it_is_for, .init = set_up, .fini = tear_down)
+{
+    struct file_scene scene;
+    struct wharf_file_request request = begin_file_batch(&scene);
+
+    cr_assert_eq(backends[0]->flight.n_without_places, 1);
+    /* It failed, so its chunks are read alone, when there is a piece for each. */
+    heads[request.slot] = (struct wharf_file_slot){.is_done = 1, .error = EIO};
+    backends[0]->flight.n_requeued = WHARF_GPU_N_ENTRIES - 7;
+    for (unsigned turn = 0; turn < 3; turn++) {
+        wharf_gpu_files_reap(backends[0], now_ns);
+        exchange(0);
+        cr_assert_eq(backends[0]->flight.n_without_places, 1);
+        cr_assert_eq(scene.staging->n_reads, 0);
+    }
+    backends[0]->flight.n_requeued = 0;
+    exchange(0);
+    cr_assert_eq(backends[0]->flight.n_without_places, 8);
+    cr_assert_eq(scene.staging->n_reads, 8);
+    end_file_scene(&scene);
+}
+
+/* A batch of a suspect, whose chunks were read together before it was one. */
+Test(wharfd_items, suspects_chunks_are_alone_although_they_were_read_together, .init = set_up,
+     .fini = tear_down)
+{
+    struct file_scene scene;
+    struct wharf_file_request request = begin_file_batch(&scene);
+
+    heads[request.slot] = (struct wharf_file_slot){.is_done = 1, .nbytes = 8 * 1024};
+    tenant.gpu_trust.n_alone = 8;
+    for (unsigned i = 0; i < 8; i++) {
+        for (unsigned turn = 0; turn < 4; turn++) {
+            wharf_gpu_files_reap(backends[0], now_ns);
+            exchange(0);
+            wharf_gpu_files_publish(backends[0]);
+            while (recv(scene.process, &request, sizeof(request), MSG_DONTWAIT) > 0)
+                heads[request.slot] = (struct wharf_file_slot){.is_done = 1, .nbytes = 1024};
+        }
+        cr_assert_eq(backends[0]->flight.n_items, 1, "%u beside each other",
+                     backends[0]->flight.n_items);
+        cr_assert(backends[0]->is_alone);
+        cr_assert_eq(tenant.gpu_trust.n_alone, 8 - i);
+        take_items(0);
+        complete_well(0, backends[0]->submitter.tail - 1);
+        reap(0);
+        session.state = WHARF_SESSION_DRAINING;
+    }
+    end_file_scene(&scene);
 }

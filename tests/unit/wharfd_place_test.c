@@ -704,37 +704,36 @@ static void expect_cpu(const struct wharf_job *job)
     cr_expect_eq(wharf_place_pool_of(&core, job), WHARF_POOL_CPU);
 }
 
-/* A whole GPU decodes large streams for who leaves the choice, one for each free place; all others
- * are a processor's. */
-Test(wharfd_place, large_streams_are_the_gpus_while_places_are_free, .init = set_up,
-     .fini = tear_down)
+static void set_streams(void)
 {
     struct wharf_gpu_view *gpu = &core.fleet.gpus[0];
-    struct wharf_job jobs[3];
 
     core.fleet.gpu_engine = WHARF_ENGINE_GPU;
     core.config.gpu_chunk_nbytes = 256 * KiB;
     core.config.gpu_large_nbytes = 64 * 1024 * KiB;
     gpu->n_large = gpu->n_large_free = 2;
     gpu->has_streams = true;
-    for (unsigned i = 0; i < 3; i++)
+    gpu->n_stream_free = 1;
+}
+
+/* A whole GPU decodes large streams for who leaves the choice, one after the other, beside the
+ * processors; all others are a processor's. */
+Test(wharfd_place, large_streams_are_the_gpus_and_the_processors, .init = set_up, .fini = tear_down)
+{
+    struct wharf_gpu_view *gpu = &core.fleet.gpus[0];
+    struct wharf_job jobs[3];
+
+    set_streams();
+    for (unsigned i = 0; i < 3; i++) {
         push(&jobs[i], 4096 * KiB, 16 * 1024 * KiB);
-    cr_expect(jobs[0].pool == WHARF_POOL_LARGE && jobs[0].why == WHARF_PLACED_GPU_SOONER);
-    cr_expect_eq(jobs[1].pool, WHARF_POOL_LARGE);
-    cr_expect(jobs[2].pool == WHARF_POOL_CPU && jobs[2].why == WHARF_PLACED_TOO_LARGE);
+        cr_expect(jobs[i].pool == WHARF_POOL_STREAM && jobs[i].why == WHARF_PLACED_GPU_SOONER);
+        cr_expect_eq(wharf_place_n_for_cpu(&core), i);
+    }
     cr_expect_eq(wharf_place_first_large(&core, 0), &jobs[0]);
-    /* Somebody else's chunk was sooner. */
-    gpu->n_large_free = 1;
-    wharf_place_leave_large(&core);
-    cr_expect(jobs[0].pool == WHARF_POOL_LARGE && jobs[1].pool == WHARF_POOL_LARGE);
-    gpu->n_large_free = 0;
-    wharf_place_leave_large(&core);
-    cr_expect(jobs[0].pool == WHARF_POOL_CPU && jobs[1].pool == WHARF_POOL_CPU);
-    gpu->n_large_free = 2;
     struct wharf_submission *wanted = &jobs[0].submission;
-    cr_expect_eq(wharf_place_pool_of(&core, &jobs[0]), WHARF_POOL_LARGE);
+    cr_expect_eq(wharf_place_pool_of(&core, &jobs[0]), WHARF_POOL_STREAM);
     wanted->flags = WHARF_JOB_CHECKSUM;
-    expect_cpu(&jobs[0]);
+    cr_expect_eq(wharf_place_pool_of(&core, &jobs[0]), WHARF_POOL_STREAM);
     wanted->flags = 0;
     wanted->src_nbytes--;
     expect_cpu(&jobs[0]);
@@ -748,11 +747,73 @@ Test(wharfd_place, large_streams_are_the_gpus_while_places_are_free, .init = set
     memory.on[0].state = WHARF_GPU_MEMORY_ASKED;
     expect_cpu(&jobs[0]);
     memory.on[0].state = WHARF_GPU_MEMORY_READY;
+    tenant.gpu_trust.n_alone = 1;
+    expect_cpu(&jobs[0]);
+    tenant.gpu_trust.n_alone = 0;
     gpu->has_streams = false;
     expect_cpu(&jobs[0]);
     gpu->has_streams = true;
-    cr_expect_eq(wharf_place_pool_of(&core, &jobs[0]), WHARF_POOL_LARGE);
+    cr_expect_eq(wharf_place_pool_of(&core, &jobs[0]), WHARF_POOL_STREAM);
     /* The device's code on the CPU is slower than a processor. */
     core.fleet.gpu_engine = WHARF_ENGINE_SIMT;
     expect_cpu(&jobs[0]);
+}
+
+/* All jobs that processors may take now. */
+static unsigned n_taken_by_cpu(void)
+{
+    uint32_t n_told = wharf_place_n_for_cpu(&core);
+    struct wharf_job *job;
+    unsigned n = 0;
+
+    while ((job = wharf_place_first_for_cpu(&core, WHARF_NEVER))) {
+        cr_expect_eq(job->pool, WHARF_POOL_CPU);
+        wharf_place_remove(&core, job);
+        n++;
+    }
+    cr_expect_eq(n, n_told);
+    return n;
+}
+
+/* A job that could be a processor's waits for no GPU: neither while that has another stream, though
+ * one that needs it be before the job, nor when nothing may begin there. */
+Test(wharfd_place, streams_by_choice_wait_for_no_gpu, .init = set_up, .fini = tear_down)
+{
+    struct wharf_gpu_view *gpu = &core.fleet.gpus[0];
+    struct wharf_session other;
+    struct wharf_job jobs[4], forced[3];
+
+    set_streams();
+    test_bare_session_init(&other, &tenant, WHARF_ENGINE_GPU);
+    for (unsigned i = 0; i < 4; i++)
+        push(&jobs[i], 4096 * KiB, 16 * 1024 * KiB);
+    /* One is left for the GPU, where those that need it come first. */
+    cr_expect_eq(n_taken_by_cpu(), 3);
+    for (unsigned i = 0; i < 3; i++) {
+        test_bare_job_init(&forced[i], &other, WHARF_CODEC_GZIP, 4096 * KiB, 16 * 1024 * KiB,
+                           &region, &region);
+        wharf_place_push(&core, &forced[i], false);
+        cr_assert_eq(forced[i].pool, WHARF_POOL_LARGE);
+    }
+    cr_expect_eq(wharf_place_first_large(&core, 0), &forced[0]);
+    cr_expect_eq(n_taken_by_cpu(), 0);
+    /* One of them, or memory that has to leave, keeps the GPU. */
+    gpu->n_stream_free = 0;
+    push(&jobs[0], 4096 * KiB, 16 * 1024 * KiB);
+    cr_expect_eq(n_taken_by_cpu(), 2);
+    cr_expect_eq(core.sched[WHARF_POOL_LARGE].n_queued, 3);
+    /* Those that no processor has begun are the GPU's again. */
+    for (unsigned i = 0; i < 3; i++)
+        wharf_place_remove(&core, &forced[i]);
+    for (unsigned i = 0; i < 4; i++)
+        push(&jobs[i], 4096 * KiB, 16 * 1024 * KiB);
+    struct wharf_job *first = wharf_place_first_for_cpu(&core, WHARF_NEVER);
+    cr_assert(first);
+    gpu->n_stream_free = 1;
+    cr_expect_eq(core.sched[WHARF_POOL_STREAM].n_queued, 3);
+    cr_assert(wharf_place_first_large(&core, 0));
+    wharf_place_remove(&core, wharf_place_first_large(&core, 0));
+    /* The GPU is gone. */
+    core.fleet.gpus_up = 0;
+    cr_expect_eq(n_taken_by_cpu(), 3);
 }
