@@ -85,10 +85,10 @@ def sizes_plot():
 # ---- consumers -----------------------------------------------------------------------------------
 
 
-def gain_lines(cases):
+def gain_lines(cases, columns):
     for (consumer, codec, _), ways in cases.items():
         raw = ways['raw']
-        cells = [f'{ways[how]["gain"]:.2f}' if how in ways else '' for how in WAYS if how != 'picked']
+        cells = [f'{ways[how]["gain"]:.2f}' if how in ways else '' for how in columns if how != 'picked']
         if 'picked' in ways:
             cells.append(f'{ways["picked"]["gain"]:.2f}, {ways["picked"]["picked"]}')
         yield [f'{consumer}, {codec}, {data_of(raw)}', f'{raw["ratio"]:.2f}', number(raw['GBps_raw']), *cells]
@@ -102,7 +102,7 @@ def mean_cells(cases, ways):
 def gains(part):
     cases = part_rows(part)
     ways = [how for how in WAYS if any(how in case for case in cases.values())]
-    lines = list(gain_lines(cases))
+    lines = list(gain_lines(cases, ways))
     lines.append(['geometric mean', '', '', *mean_cells(cases, ways)])
     yield from table(['consumer, codec, data', 'ratio', 'raw, GB/s', *ways], lines)
     yield from source_of_runs(all_rows(cases))
@@ -114,6 +114,10 @@ def assist_consumers():
 
 def assist_cached():
     yield from gains('cached')
+
+
+def assist_hog():
+    yield from gains('hog')
 
 
 def assist_codecs():
@@ -209,7 +213,7 @@ def assist_latency():
 
 ASSIST_TABLES = {
     'assist-sizes': assist_sizes, 'assist-weights': assist_weights, 'assist-codecs': assist_codecs, 'assist-consumers': assist_consumers,
-    'assist-moved': assist_moved, 'assist-cached': assist_cached, 'assist-link': assist_link,
+    'assist-moved': assist_moved, 'assist-hog': assist_hog, 'assist-cached': assist_cached, 'assist-link': assist_link,
     'assist-energy': assist_energy, 'assist-latency': assist_latency,
 }
 

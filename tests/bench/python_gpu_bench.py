@@ -3,8 +3,8 @@
 """python_gpu_bench.py [--build FOLDER] [--engine E] [--chunk N] [--seconds S] CODEC FILE: Python into GPU memory, beside C.
 
 Chunks of N bytes (256 KiB) of FILE, which go from a client's memory into GPU memory by a daemon of its own, in batches of
-64: by the Python package with 8 batches in flight, on one thread, each into the rows of one array, and by
-wharf_gpu_memory, which is written in C, with 64.  CODEC is deflate, lz4 or zstd.  All bytes are compared.  Prints a row
+64, of which 64 are in flight: by the Python package on one thread, each into the rows of one array, and by
+wharf_gpu_memory, which is written in C.  CODEC is deflate, lz4 or zstd.  All bytes are compared.  Prints a row
 as results/README.md says.
 """
 import collections
@@ -20,7 +20,7 @@ import time
 import bench_options
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
-BATCH, DEPTH, N_WINDOWS, N_BEFORE = 64, 8, 10, 3
+BATCH, DEPTH, N_WINDOWS, N_BEFORE = 64, 64, 10, 3
 # As wharf_gpu_memory has it.
 SECTIONS = '[gpu]\nengine = {engine}\ndevice = 0\npin_after = 0\n[quota]\nmax_memory = 64G\nmax_arena = 8G\n'
 
