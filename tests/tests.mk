@@ -46,9 +46,10 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.cc.o $(test_parts)
 $(BUILD)/tests/wharfd_%: $(BUILD)/obj/tests/unit/wharfd_%.c.o $(wharfd_parts) | $(DAEMON) $(SIMT_WORKER)
 	$(call program,$(LIBS) $(DAEMON_LIBS) -lcriterion)
 
-# Parts of the command.
+# Parts of the command, and of a GPU's worker.
 $(BUILD)/tests/direct_write_test: $(call obj,clientlib/cli/direct_write.c)
 $(BUILD)/tests/input_wide_test: $(call obj,$(patsubst %,clientlib/cli/%.c,input_wide input_file crew message stream_size))
+$(BUILD)/tests/worker_populate_test: $(call obj,daemon/worker/worker_populate.c)
 
 # It runs the command.
 $(BUILD)/tests/hostile_daemon_command_test: | $(CLI)

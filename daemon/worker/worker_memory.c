@@ -8,6 +8,8 @@
 #include "daemon/core/segment.h"
 #include "daemon/gpu/worker_message.h"
 #include "daemon/worker/worker.h"
+#include "daemon/worker/worker_populate.h"
+#include "proto/wharf_job.h"
 #include "proto/wharf_ring.h"
 
 struct memory {
@@ -47,6 +49,8 @@ static int map(struct wharf_worker *worker, struct memory *memory,
     if (r < 0)
         return r;
     memory->mapped_nbytes = (size_t)wharf_ring_whole_pages(message->nbytes);
+    if (wharf_worker_engine_number == WHARF_ENGINE_GPU)
+        wharf_worker_populate(memory->segment.address, memory->mapped_nbytes, message->read_only);
     r = worker->ops->map_host(worker->main.epoch, memory->segment.address, memory->mapped_nbytes,
                               (int)message->read_only, &memory->address);
     if (r < 0)
