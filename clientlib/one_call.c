@@ -379,6 +379,8 @@ static int run_copy(struct wharf *wharf, const struct wharf_job *job, uint32_t f
         return r;
     if (own.done || own.start)
         return wharf_client_fail(-EINVAL, "words of streams are for jobs that are submitted");
+    if (wharf_client_discards(own.flags))
+        return wharf_client_fail(-EINVAL, "WHARF_JOB_DISCARD is for jobs that are submitted");
     own.flags |= flags;
     return run_call(wharf, &own, ret_outcome);
 }

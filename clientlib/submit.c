@@ -169,6 +169,19 @@ static int locate(struct wharf *wharf, const void *memory, size_t nbytes, int is
         is_output ? " for writing" : " for reading");
 }
 
+/* A discarded output has none. */
+static int find_destination(struct wharf *wharf, const struct wharf_job *own,
+                            struct wharf_submission *where)
+{
+    if (!wharf_client_discards(own->flags))
+        return locate(wharf, own->out, own->out_avail, 1, &where->dst_region, &where->dst_offset);
+    if (own->out)
+        return wharf_client_fail(-EINVAL, "WHARF_JOB_DISCARD goes with no destination");
+    if (!wharf->is_daemon)
+        return wharf_client_fail(-EOPNOTSUPP, "only daemons discard outputs: WHARF_JOB_DISCARD");
+    return 0;
+}
+
 static int find_words(struct wharf *wharf, const struct wharf_job *own,
                       struct wharf_client_words *ret_words)
 {
@@ -188,7 +201,7 @@ int wharf_client_queue_job(struct wharf *wharf, const struct wharf_job *own, int
 
     int r = locate(wharf, own->in, own->in_nbytes, 0, &where.src_region, &where.src_offset);
     if (r == 0)
-        r = locate(wharf, own->out, own->out_avail, 1, &where.dst_region, &where.dst_offset);
+        r = find_destination(wharf, own, &where);
     if (r == 0)
         r = find_words(wharf, own, &words);
     if (r < 0)

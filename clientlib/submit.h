@@ -22,6 +22,15 @@ int wharf_client_copy_job(struct wharf_job *to, const struct wharf_job *from);
 int wharf_client_queue_job(struct wharf *wharf, const struct wharf_job *own, int is_private,
                            struct wharf_client_job **ret_job);
 
+/* Whether a job's output is to be discarded.  With flags that do not go with that it is a bad
+ * request, of which the completion tells. */
+static inline int wharf_client_discards(uint32_t flags)
+{
+    const uint32_t known = WHARF_JOB_KNOWN_FLAGS | WHARF_JOB_DISCARD;
+
+    return flags & WHARF_JOB_DISCARD && !(flags & ~known);
+}
+
 /* wharf_client_check_compress: 0; or -EOPNOTSUPP if the flags are of a job that compresses, and the
  * daemon does not compress.  With the lock. */
 int wharf_client_check_compress(struct wharf *wharf, uint32_t flags);

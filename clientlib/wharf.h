@@ -558,7 +558,8 @@ struct wharf_job {
     uint32_t struct_nbytes; /* sizeof(struct wharf_job) */
     uint32_t codec;         /* enum wharf_codec */
     uint32_t flags;         /* enum wharf_job_flag, or 0: bytes after the end of the stream are
-                               ignored, and any output that fits is good */
+                               ignored, and any output that fits is good.  WHARF_JOB_DISCARD is
+                               for wharf_submit only, and goes with a destination of NULL */
     uint32_t checksum;      /* with WHARF_JOB_CHECKSUM, the CRC-32 that the output must have;
                                ignored otherwise */
     const void *in;         /* the source; may be NULL if in_nbytes is 0 */
@@ -710,7 +711,11 @@ int wharf_compress_bound(const struct wharf_job *job, size_t *ret_nbytes);
  *   -EOPNOTSUPP  the job compresses, and the daemon does not.  If such a daemon replaces another
  *                one while the job is in flight, the job ends with REQUEST_FLAGS
  *   -EOPNOTSUPP  the job has a done or a start word, and there is no daemon, or it is too old
- *   -EINVAL      also: a word is not where it may be, or the done word is already set
+ *   -EOPNOTSUPP  the job's output is to be discarded, and there is no daemon.  One that is too old
+ *                ends the job with REQUEST_FLAGS.  On a handle that wants only the GPU, a job that
+ *                the whole GPU does not decode, as wharf_register_gpu tells, ends with GPU_CODEC
+ *   -EINVAL      also: a word is not where it may be, or the done word is already set; or a job
+ *                whose output is to be discarded has a destination
  * Every other error of a job is the result of its completion, as in wharf_decompress.
  */
 int wharf_submit(struct wharf *wharf, const struct wharf_job *jobs, unsigned n_jobs);

@@ -111,6 +111,8 @@ enum wharf_work_output {
     WHARF_WORK_TO_HOST = 0,
     /* dst is device memory, such as imported memory: built in place. */
     WHARF_WORK_TO_DEVICE = 1,
+    /* There is no dst.  Of large streams alone, which are built in the place for them. */
+    WHARF_WORK_TO_NOWHERE = 2,
 };
 
 struct wharf_work_item {

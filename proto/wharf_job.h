@@ -27,6 +27,9 @@ enum wharf_job_flag {
     /* The output has the CRC-32 that the job gives; else BAD_CHECKSUM, JOB_CHECKSUM.  It is the
      * CRC-32 of gzip, zlib and zip: reflected polynomial edb88320, of no bytes 0. */
     WHARF_JOB_CHECKSUM = 1 << 2,
+    /* Through a daemon, keep no output, which is decoded for its outcome alone: a job with this has
+     * no destination, and dst_nbytes, or out_avail, bounds the output all the same. */
+    WHARF_JOB_DISCARD = 1 << 3,
     /* Compress the source to one stream of the codec, instead of decoding it.  No other flag may be
      * set. */
     WHARF_JOB_COMPRESS = 1 << 4,

@@ -100,6 +100,12 @@ static inline bool wharf_job_compresses(const struct wharf_job *job)
     return job->submission.flags & WHARF_JOB_COMPRESS;
 }
 
+/* It has no destination: that member is its source, where nothing may be written. */
+static inline bool wharf_job_discards(const struct wharf_job *job)
+{
+    return job->submission.flags & WHARF_JOB_DISCARD;
+}
+
 /* The unit of work that an engine gets. */
 enum wharf_piece_kind {
     WHARF_PIECE_CHUNK, /* the whole job */

@@ -28,7 +28,7 @@ struct wharf_piece_chunk wharf_piece_chunk_at(const struct wharf_piece *piece, u
         .job =
             {
                 .codec = job->submission.codec,
-                .flags = job->submission.flags,
+                .flags = job->submission.flags & ~(uint32_t)WHARF_JOB_DISCARD,
                 .checksum = span.checksum,
                 .setting = setting_of(job),
                 .in_nbytes = span.in_nbytes,

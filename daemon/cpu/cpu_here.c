@@ -61,7 +61,7 @@ static struct wharf_job *lone_job(struct wharf_core *core, uint64_t now_ns)
     /* Encoders do not poll. */
     bool is_for_here = job && job->submission.opcode == WHARF_OP_DECODE &&
                        !wharf_job_is_owed_word(job) && !wharf_job_compresses(job) &&
-                       job->session->engine != WHARF_ENGINE_REFERENCE &&
+                       !wharf_job_discards(job) && job->session->engine != WHARF_ENGINE_REFERENCE &&
                        !wharf_regions_have_file(job->source, job->destination) &&
                        now_ns >= job->session->tenant->not_here_until_ns;
     return is_for_here ? job : NULL;

@@ -4,9 +4,10 @@
  *
  * The source is copied to a private buffer first, so that it cannot change while a decoder checks
  * it.  Decoders write their output directly to the client's memory.  They read it back only to copy
- * bytes, so a client that changes it spoils its own output at most.  The reference engine, encoders
- * and output for files use private memory, since libraries may rely on what they have written.  All
- * client memory is touched through touch.h, where a missing page ends the chunk.
+ * bytes, so a client that changes it spoils its own output at most.  The reference engine,
+ * encoders, output for files and what is discarded use private memory, since libraries may rely on
+ * what they have written.  All client memory is touched through touch.h, where a missing page ends
+ * the chunk.
  */
 #include "daemon/cpu/cpu_run.h"
 
@@ -111,7 +112,8 @@ struct passage {
  */
 static bool has_own_output(const struct passage *passage)
 {
-    return passage->reference || passage->encoding || passage->chunk->destination->is_file;
+    return passage->reference || passage->encoding || passage->chunk->destination->is_file ||
+           wharf_job_discards(passage->job);
 }
 
 static size_t buffer_nbytes(const struct passage *passage)
@@ -150,7 +152,7 @@ static void pass(void *context)
     else
         wharf_decode_job_run(job, passage->reference, &passage->outcome);
     if (has_own_output(passage) && !passage->chunk->destination->is_file &&
-        passage->outcome.out_nbytes > 0)
+        !wharf_job_discards(passage->job) && passage->outcome.out_nbytes > 0)
         memcpy(out, job->out, passage->outcome.out_nbytes);
 }
 

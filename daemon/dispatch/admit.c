@@ -144,6 +144,23 @@ static uint32_t check_batch_sizes(const struct wharf_session *session,
     return WHARF_REASON_NONE;
 }
 
+/* Of a chunk without a destination.  Its source is in host memory: the CPU may have to decode it.
+ */
+static uint32_t check_discarded(struct wharf_session *session,
+                                const struct wharf_submission *submission,
+                                struct wharf_region **ret_source)
+{
+    struct place source = {submission->src_region, submission->src_offset, submission->src_nbytes};
+    uint32_t reason = find_place(session, &source, READ_BY_CPU, ret_source);
+
+    if (!reason && (submission->dst_region || submission->dst_offset))
+        reason = WHARF_REASON_REQUEST_RESERVED;
+    if (!reason && (submission->dst_nbytes > session->max_job_nbytes ||
+                    submission->src_nbytes > session->max_job_nbytes - submission->dst_nbytes))
+        reason = WHARF_REASON_REQUEST_SIZE;
+    return reason;
+}
+
 static uint32_t check_memory(struct wharf_session *session,
                              const struct wharf_submission *submission,
                              struct wharf_region **ret_source,
@@ -154,6 +171,11 @@ static uint32_t check_memory(struct wharf_session *session,
                                 submission->dst_nbytes};
     uint32_t reason;
 
+    if (submission->flags & WHARF_JOB_DISCARD) {
+        reason = check_discarded(session, submission, ret_source);
+        *ret_destination = *ret_source;
+        return reason;
+    }
     if (submission->opcode == WHARF_OP_DECODE)
         return check_chunk_places(session, &source, &destination,
                                   submission->flags & WHARF_JOB_COMPRESS, ret_source,
@@ -194,6 +216,8 @@ static uint32_t check_flags(const struct wharf_session *session,
 {
     uint32_t known = WHARF_JOB_KNOWN_FLAGS;
 
+    if (submission->opcode == WHARF_OP_DECODE)
+        known |= WHARF_JOB_DISCARD;
     if (submission->flags & WHARF_JOB_COMPRESS && session->max_compress_nbytes > 0)
         known = WHARF_JOB_COMPRESS;
     if (session->words)

@@ -78,8 +78,8 @@ static enum wharf_lane choose_lane(struct wharf_core *core, struct wharf_job *jo
 bool wharf_job_may_be_plain(const struct wharf_session *session,
                             const struct wharf_submission *submission)
 {
-    const uint16_t others =
-        WHARF_JOB_COMPRESS | WHARF_SUBMISSION_DONE_WORD | WHARF_SUBMISSION_START_WORD;
+    const uint16_t others = WHARF_JOB_COMPRESS | WHARF_JOB_DISCARD | WHARF_SUBMISSION_DONE_WORD |
+                            WHARF_SUBMISSION_START_WORD;
 
     return submission->opcode == WHARF_OP_DECODE && !(submission->flags & others) &&
            class_of(session, submission) == WHARF_CLASS_NORMAL && submission->timeout_us == 0;

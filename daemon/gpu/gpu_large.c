@@ -333,6 +333,10 @@ static void submit(struct wharf_gpu_backend *backend, struct wharf_gpu_piece *gp
         .opcode = (uint8_t)(opcode == WHARF_WORK_DECODE ? WHARF_WORK_DECODE_LARGE : opcode),
         .output = chunk.destination->is_device ? WHARF_WORK_TO_DEVICE : WHARF_WORK_TO_HOST,
     };
+    if (wharf_job_discards(job)) {
+        item.output = WHARF_WORK_TO_NOWHERE;
+        item.dst = 0;
+    }
 
     if (job->model)
         wharf_gpu_models_use(backend->view, &job->model->memory->on[backend->gpu], now_ns);
@@ -380,8 +384,11 @@ static struct wharf_outcome refusal_of(const struct wharf_gpu_backend *backend,
 
     if (outcome.result != WHARF_OK)
         return outcome;
-    if (backend->large.n_places == 0 ||
-        wharf_gpu_memory_of_job(piece->job, backend->gpu) == WHARF_GPU_MEMORY_REFUSED)
+    if (wharf_job_discards(piece->job) && !is_stream(backend, piece))
+        outcome =
+            (struct wharf_outcome){.result = WHARF_BAD_REQUEST, .reason = WHARF_REASON_GPU_CODEC};
+    else if (backend->large.n_places == 0 ||
+             wharf_gpu_memory_of_job(piece->job, backend->gpu) == WHARF_GPU_MEMORY_REFUSED)
         outcome.result = WHARF_NO_MEMORY;
     else if (!fits(backend, piece))
         outcome = (struct wharf_outcome){.result = WHARF_QUOTA, .reason = WHARF_REASON_GPU_LARGE};

@@ -134,6 +134,9 @@ static bool is_small_enough(const struct wharf_core *core, const struct wharf_jo
 {
     uint64_t most = core->config.gpu_chunk_nbytes;
 
+    /* A GPU has a way only for streams to discard output. */
+    if (wharf_job_discards(job))
+        return false;
     if (wharf_job_has_file_source(job) && most > WHARF_FILE_STAGING_MOST_NBYTES)
         most = WHARF_FILE_STAGING_MOST_NBYTES;
     if (job->batch)

@@ -324,6 +324,14 @@ def test_job_flags_hold():
     summed = {**job, 'flags': wc.JOB_CHECKSUM, 'checksum': zlib.crc32(TEXT)}
     expect_result(session.run(**summed), 'ok', **right)
     expect_result(session.run(**{**summed, 'checksum': 1}), 'bad_checksum', 'job_checksum')
+    # More room than there is anywhere.
+    discarded = {**summed, 'flags': wc.JOB_CHECKSUM | wc.JOB_DISCARD, 'dst_offset': 0,
+                 'dst_nbytes': 1 << 25}
+    expect_result(session.run(**discarded), 'ok', **right)
+    expect_result(session.run(**{**discarded, 'checksum': 1}), 'bad_checksum', 'job_checksum')
+    expect_result(session.run(**{**discarded, 'dst_nbytes': len(TEXT) - 1}), 'output_too_small',
+                  'output_full')
+    expect_result(session.run(**{**discarded, 'dst_offset': 1}), 'bad_request', 'request_reserved')
     session.close()
 
 
@@ -353,7 +361,7 @@ def test_bad_submissions_have_their_reasons():
     big = 1 << 63
     steps = [  # in the page's order: each is told before all that follow
         ('request_opcode', {'opcode': 0}), ('request_opcode', {'opcode': 5}),
-        ('request_codec', {'codec': 999}), ('request_flags', {'flags': 8}),
+        ('request_codec', {'codec': 999}), ('request_flags', {'flags': 128}),
         ('request_flags', {'flags': 0x8000}), ('request_class', {'job_class': 4}),
         ('request_parameter', {'parameter': 0xffff}), ('request_reserved', {'level': 1}),
         ('request_region', {'src_region': 6}),

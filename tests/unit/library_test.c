@@ -63,6 +63,26 @@ static void expect_outcome(const struct wharf_job *job, uint32_t result, uint32_
     cr_expect_eq(outcome.out_nbytes, good ? (uint64_t)OUT_NBYTES : 0);
 }
 
+/* There is somebody who has memory for it, and nobody here. */
+Test(library, outputs_are_discarded_by_daemons_alone)
+{
+    struct wharf_options options = WHARF_OPTIONS_INIT;
+    struct wharf_outcome outcome;
+    struct wharf_job job = WHARF_JOB_INIT;
+    struct wharf *wharf;
+    uint8_t out[4];
+
+    options.flags = WHARF_OPEN_EMBEDDED;
+    cr_assert_eq(wharf_open(&options, &wharf), 0);
+    job.flags = WHARF_JOB_DISCARD;
+    job.out_avail = sizeof(out);
+    cr_expect_eq(wharf_submit(wharf, &job, 1), -EOPNOTSUPP);
+    cr_expect_eq(wharf_decompress(wharf, &job, &outcome), -EINVAL);
+    job.out = out;
+    cr_expect_eq(wharf_submit(wharf, &job, 1), -EINVAL);
+    wharf_close(wharf);
+}
+
 Test(library, decodes_a_chunk_that_keeps_all_promises)
 {
     uint8_t out[OUT_NBYTES];

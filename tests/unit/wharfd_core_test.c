@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -174,6 +175,55 @@ Test(wharfd_core, read_only_regions_are_no_destinations, .init = test_core_set_u
     test_core_client_deinit(&client);
     test_core_stop();
     close(fd);
+}
+
+/* Nothing is written anywhere: an output for which there is no room in all of the arena has its
+ * outcome. */
+Test(wharfd_core, discarded_outputs_have_outcomes_and_no_place, .init = test_core_set_up)
+{
+    enum { NBYTES = 4 * MiB };
+    uint8_t *plain = calloc(1, NBYTES), *before = malloc(MiB);
+    struct test_core_client client;
+
+    cr_assert(plain && before);
+    test_core_client_init(&client, 1, "uid:1", 8, MiB);
+    size_t nbytes = test_core_put_chunk(&client, 100, plain, NBYTES);
+    struct wharf_submission s = test_core_decode_of(42, 100, nbytes, 0, NBYTES);
+    s.flags = WHARF_JOB_DISCARD | WHARF_JOB_EXACT_INPUT | WHARF_JOB_EXACT_OUTPUT;
+    memcpy(before, client.arena, MiB);
+    for (unsigned i = 0; i < 2; i++) {
+        test_core_submit(&client, &s);
+        struct wharf_completion completion = test_core_reap(&client);
+        cr_assert_eq(completion.result, i ? WHARF_BAD_CHECKSUM : WHARF_OK);
+        cr_assert_eq(completion.out_nbytes, i ? 0 : NBYTES);
+        s.flags |= WHARF_JOB_CHECKSUM;
+    }
+    s.flags = WHARF_JOB_DISCARD;
+    s.dst_nbytes = NBYTES - 1;
+    test_core_submit(&client, &s);
+    cr_assert_eq(test_core_reap(&client).result, WHARF_OUTPUT_TOO_SMALL);
+    cr_assert_eq(memcmp(before, client.arena, MiB), 0);
+    s.dst_offset = 1;
+    test_core_refused(&client, &s, WHARF_REASON_REQUEST_RESERVED);
+    s.dst_offset = 0;
+    s.dst_region = 1;
+    test_core_refused(&client, &s, WHARF_REASON_REQUEST_RESERVED);
+    s.dst_region = 0;
+    s.dst_nbytes = UINT64_MAX;
+    test_core_refused(&client, &s, WHARF_REASON_REQUEST_SIZE);
+    s.dst_nbytes = 64 * MiB - nbytes + 1;
+    test_core_refused(&client, &s, WHARF_REASON_REQUEST_SIZE);
+    s.src_offset = MiB;
+    test_core_refused(&client, &s, WHARF_REASON_REQUEST_RANGE);
+    s.opcode = WHARF_OP_BATCH;
+    test_core_refused(&client, &s, WHARF_REASON_REQUEST_FLAGS);
+    s.opcode = WHARF_OP_DECODE;
+    s.flags |= WHARF_JOB_COMPRESS;
+    test_core_refused(&client, &s, WHARF_REASON_REQUEST_FLAGS);
+    test_core_client_deinit(&client);
+    test_core_stop();
+    free(plain);
+    free(before);
 }
 
 /* ---- sessions' ends ------------------------------------------------------------------------ */

@@ -225,6 +225,62 @@ Test(wharfd_gpu_streams, checksums_of_outputs_are_compared, .timeout = 600)
     free(raw);
 }
 
+/* By the GPU's own code without a destination, as with one, in a session that wants no other
+ * engine; and what cannot be decoded so is refused. */
+Test(wharfd_gpu_streams, outputs_are_discarded, .timeout = 600)
+{
+    uint8_t *raw = new_text(), packed[NBYTES];
+    struct wharf_completion completion;
+
+    start();
+    struct place place = new_place();
+    for (unsigned i = 0; i < 20; i++) {
+        unsigned codec = i % N_CODECS;
+        size_t n = pack(codec, raw, NBYTES, packed, sizeof(packed));
+        struct wharf_outcome want;
+        struct wharf_job job = WHARF_JOB_INIT;
+        if (i % 4 == 1)
+            packed[n / 2 + i] ^= 4;
+        const struct wharf_decode_job here = {
+            .codec = codecs[codec],
+            .flags = i % 4 == 2 ? WHARF_JOB_CHECKSUM : 0,
+            .checksum = (uint32_t)crc32(0, raw, NBYTES) + i % 8 / 4,
+            .in = packed,
+            .in_nbytes = n,
+            .out = memory_of(&place, true),
+            .out_avail = NBYTES - (i % 4 == 3),
+        };
+        wharf_decode_job_run(&here, 0, &want);
+        memcpy(place.host, packed, n);
+        job.codec = here.codec;
+        job.flags = here.flags | WHARF_JOB_DISCARD;
+        job.checksum = here.checksum;
+        job.in = place.host;
+        job.in_nbytes = n;
+        job.out_avail = here.out_avail;
+        cr_assert_eq(wharf_submit(place.wharf, &job, 1), 1, "%s", wharf_error_message());
+        cr_assert_eq(wharf_wait(place.wharf, &completion, 1, 1, -1), 1);
+        struct wharf_outcome got = {completion.result, completion.reason, completion.bit_offset,
+                                    completion.in_nbytes, completion.out_nbytes};
+        cr_expect(test_outcome_same(&want, &got), "%u: %s, not %s", i, test_outcome_text(&got).text,
+                  test_outcome_text(&want).text);
+        cr_expect_eq(memcmp(place.host, packed, n), 0);
+        cr_expect_eq(completion.engine, WHARF_ENGINE_SIMT);
+        /* Too short for the whole GPU, and another codec. */
+        job.codec = i % 2 ? here.codec : WHARF_CODEC_LZ4;
+        job.in_nbytes = i % 2 ? 4000 : n;
+        cr_assert_eq(wharf_submit(place.wharf, &job, 1), 1, "%s", wharf_error_message());
+        cr_assert_eq(wharf_wait(place.wharf, &completion, 1, 1, -1), 1);
+        cr_expect(completion.result == WHARF_BAD_REQUEST &&
+                      completion.reason == WHARF_REASON_GPU_CODEC,
+                  "%u, %u", completion.result, completion.reason);
+        cr_expect_eq(memcmp(place.host, packed, n), 0);
+    }
+    cr_expect_eq(metric("wharf_gpu_streams_total"), 20);
+    free_place(&place);
+    free(raw);
+}
+
 Test(wharfd_gpu_streams, short_ones_are_a_warps, .timeout = 600)
 {
     uint8_t *raw = new_text(), packed[NBYTES];
