@@ -150,7 +150,7 @@ static int run_command(const struct wharf_cli_command *command, int argc, char *
 
     if (status == WHARF_CLI_GO_ON)
         status = wharf_cli_service_open_usual(
-            &options, operands.n > 0 ? argv[operands.first] : NULL, &service);
+            &options, operands.n > 0 ? argv[operands.first] : NULL, settings.is_test, &service);
     if (status != WHARF_CLI_GO_ON)
         return status;
     status = work_on_all(&options, &service, argv + operands.first, operands.n, &settings);

@@ -81,8 +81,8 @@ static int prepare_job(struct wharf_cli_daemon_decode *decode, uint64_t out_avai
     free_job(decode);
     if (decode->in_nbytes + out_avail > service->info.max_job_nbytes)
         return -EMSGSIZE;
-    r = wharf_cli_service_reserve(service, decode->in_nbytes + out_avail + 2 * ARENA_UNIT,
-                                  &n_slots);
+    r = wharf_cli_service_reserve(
+        service, decode->in_nbytes + (decode->discards ? 0 : out_avail) + 2 * ARENA_UNIT, &n_slots);
     if (r == 0)
         r = wharf_alloc(service->wharf, decode->in_nbytes, &memory);
     if (r < 0)
@@ -96,13 +96,12 @@ static int prepare_job(struct wharf_cli_daemon_decode *decode, uint64_t out_avai
     job->parameter = decode->parameter;
     if (decode->model)
         r = register_model(decode);
-    if (r == 0)
-        r = wharf_alloc(service->wharf, out_avail, &memory);
-    if (r < 0)
-        return r;
-    job->out = memory;
     job->out_avail = out_avail;
-    return 0;
+    if (decode->discards)
+        job->flags |= WHARF_JOB_DISCARD;
+    else if (r == 0 && (r = wharf_alloc(service->wharf, out_avail, &memory)) == 0)
+        job->out = memory;
+    return r;
 }
 
 static int run_job(struct wharf_cli_daemon_decode *decode)
@@ -156,7 +155,11 @@ static uint64_t first_room(const struct wharf_cli_daemon_decode *decode)
 {
     const struct wharf_cli_service *service = service_of(decode);
     uint64_t usual = service->info.max_gpu_chunk_nbytes;
+    uint64_t most = service->info.max_gpu_large_nbytes;
 
+    /* Room that is not there costs nothing. */
+    if (decode->discards && most > decode->in_nbytes)
+        return most - decode->in_nbytes;
     if (service->options->engine >= WHARF_ENGINE_GPU && decode->in_nbytes <= usual)
         return usual;
     return guess_room(decode);
@@ -190,6 +193,11 @@ static int try_daemon(struct wharf_cli_daemon_decode *decode)
         }
         if (r == 0)
             r = run_job(decode);
+        if (r == 0 && decode->discards && !wharf_cli_is_verdict(decode->outcome.result)) {
+            decode->discards = false;
+            avail = decode->is_exact ? decode->most_nbytes : first_room(decode);
+            continue;
+        }
         if (r < 0 || decode->outcome.result != WHARF_OUTPUT_TOO_SMALL || avail == most)
             break;
         too_small = avail;

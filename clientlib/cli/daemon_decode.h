@@ -22,10 +22,11 @@ struct wharf_cli_daemon_decode {
     size_t in_nbytes;
     uint64_t most_nbytes; /* of output: more is not wanted, or not possible */
     bool is_exact;        /* the output has exactly most_nbytes */
+    bool discards;        /* the output is not wanted, where the daemon can do without it */
 
     /* The result. */
     struct wharf_outcome outcome;
-    const uint8_t *out; /* the output, until _deinit */
+    const uint8_t *out; /* the output, until _deinit; NULL: it was discarded */
 
     bool is_unreadable;   /* for daemon_decode.c: the input gave an error */
     struct wharf_job job; /* for daemon_decode.c; initialize it to WHARF_JOB_INIT */

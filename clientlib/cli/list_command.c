@@ -416,7 +416,7 @@ static int run(int argc, char **argv)
     int status = wharf_cli_parse(&wharf_cli_list, argc, argv, &settings, &options, &operands);
 
     if (status == WHARF_CLI_GO_ON)
-        status = wharf_cli_service_open_usual(&options, NULL, &service);
+        status = wharf_cli_service_open_usual(&options, NULL, false, &service);
     if (status != WHARF_CLI_GO_ON)
         return status;
     wharf_cli_begin_output();

@@ -44,13 +44,13 @@ static size_t arena_nbytes_of(size_t in_avail, size_t out_avail)
 }
 
 int wharf_cli_service_open_usual(const struct wharf_cli_options *options, const char *first,
-                                 struct wharf_cli_service *ret_service)
+                                 bool discards, struct wharf_cli_service *ret_service)
 {
     /* As for a container: payloads with their padding, and output. */
     size_t nbytes = arena_nbytes_of(USUAL_NBYTES + USUAL_PADDING_NBYTES, USUAL_NBYTES);
 
     uint64_t wished = first && !options->embedded && options->engine >= WHARF_ENGINE_GPU
-                          ? wharf_cli_stream_file_guess(first)
+                          ? wharf_cli_stream_file_guess(first, discards)
                           : 0;
 
     return wharf_cli_service_open(options, wharf_cli_pipeline_n_slots(options->n_threads), nbytes,

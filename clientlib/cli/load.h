@@ -52,9 +52,10 @@ struct wharf_cli_load {
 
 /* wharf_cli_service_open with room for a pipeline's usual number of slots; or for `first`, the
  * first file, unless NULL, where only a GPU is wanted and decodes that as one job: memory that was
- * registered for nothing would have to leave the GPU before it. */
+ * registered for nothing would have to leave the GPU before it.  `discards`: its output is not
+ * wanted. */
 int wharf_cli_service_open_usual(const struct wharf_cli_options *options, const char *first,
-                                 struct wharf_cli_service *ret_service);
+                                 bool discards, struct wharf_cli_service *ret_service);
 
 /*
  * Allocates the memory of a service's loads.  A load is the first member of each of *n_slots slots

@@ -45,7 +45,7 @@ static int codec_of(const uint8_t *first, size_t nbytes)
     }
 }
 
-static uint64_t guess_of(int fd, uint64_t nbytes)
+static uint64_t guess_of(int fd, uint64_t nbytes, bool discards)
 {
     uint8_t first[DETECT_NBYTES], end[WHARF_CLI_STREAM_END_NBYTES];
     int codec;
@@ -54,10 +54,14 @@ static uint64_t guess_of(int fd, uint64_t nbytes)
         pread(fd, end, sizeof(end), (off_t)(nbytes - sizeof(end))) != (ssize_t)sizeof(end))
         return 0;
     codec = codec_of(first, sizeof(first));
-    return codec < 0 ? 0 : nbytes + wharf_cli_stream_guess((uint32_t)codec, nbytes, end);
+    if (codec < 0)
+        return 0;
+    if (discards && codec != WHARF_CODEC_ZSTD)
+        return nbytes;
+    return nbytes + wharf_cli_stream_guess((uint32_t)codec, nbytes, end);
 }
 
-uint64_t wharf_cli_stream_file_guess(const char *path)
+uint64_t wharf_cli_stream_file_guess(const char *path, bool discards)
 {
     struct stat status;
     uint64_t guess;
@@ -68,7 +72,7 @@ uint64_t wharf_cli_stream_file_guess(const char *path)
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return 0;
-    guess = guess_of(fd, (uint64_t)status.st_size);
+    guess = guess_of(fd, (uint64_t)status.st_size, discards);
     close(fd);
     return guess;
 }

@@ -6,6 +6,7 @@
 #ifndef WHARF_CLI_STREAM_SIZE_H
 #define WHARF_CLI_STREAM_SIZE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,10 +17,10 @@
 uint64_t wharf_cli_stream_guess(uint32_t codec, uint64_t in_nbytes, const uint8_t *end);
 
 /*
- * Of a file that a daemon would decode as one job: about how much memory that takes.  0: it is no
- * such file, or a short one, or cannot be told from its first bytes.  Says nothing, and does not
- * wait for pipes.
+ * Of a file that a daemon would decode as one job: about how much memory that takes, if the output
+ * is discarded where it can be.  0: it is no such file, or a short one, or cannot be told from its
+ * first bytes.  Says nothing, and does not wait for pipes.
  */
-uint64_t wharf_cli_stream_file_guess(const char *path);
+uint64_t wharf_cli_stream_file_guess(const char *path, bool discards);
 
 #endif

@@ -134,7 +134,7 @@ static int run(int argc, char **argv)
         status = wharf_cli_say_usage("unpack", "--index is of one file");
     if (status == WHARF_CLI_GO_ON)
         status = wharf_cli_service_open_usual(
-            &options, operands.n > 0 ? argv[operands.first] : NULL, &service);
+            &options, operands.n > 0 ? argv[operands.first] : NULL, false, &service);
     if (status != WHARF_CLI_GO_ON)
         return status;
     status = wharf_cli_each_file(&each, argv + operands.first, operands.n);

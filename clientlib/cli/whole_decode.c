@@ -188,6 +188,18 @@ static int decode_here(struct whole *whole)
 
 /* ---- through a daemon ---------------------------------------------------------------------- */
 
+/* Only the whole GPU, which decodes large streams of these, can do without a place for the output.
+ */
+static bool is_discarded(const struct whole *whole)
+{
+    const struct wharf_cli_task *task = whole->task;
+    uint32_t codec = whole->wanted->codec;
+
+    return task->output->is_sink && task->options->engine >= WHARF_ENGINE_GPU &&
+           whole->in_nbytes > task->service->info.max_gpu_chunk_nbytes &&
+           (codec == WHARF_CODEC_DEFLATE || codec == WHARF_CODEC_ZLIB || codec == WHARF_CODEC_GZIP);
+}
+
 static int decode_there(struct whole *whole)
 {
     struct wharf_cli_daemon_decode *there = &whole->there;
@@ -204,6 +216,7 @@ static int decode_there(struct whole *whole)
         .in_nbytes = whole->in_nbytes,
         .most_nbytes = most_output_nbytes(whole),
         .is_exact = whole->wanted->is_exact,
+        .discards = is_discarded(whole),
         .job = WHARF_JOB_INIT,
     };
     status = wharf_cli_daemon_decode(there);
@@ -243,6 +256,8 @@ static int decode_pieces(struct whole *whole)
 
 static int deliver(struct whole *whole, uint64_t *ret_end)
 {
+    /* Goes nowhere, so nobody looks at its bytes. */
+    static const uint8_t discarded[1];
     struct wharf_cli_task *task = whole->task;
     const struct wharf_outcome *outcome = &whole->outcome;
     uint64_t end = whole->offset + outcome->in_nbytes;
@@ -254,7 +269,8 @@ static int deliver(struct whole *whole, uint64_t *ret_end)
     task->tally->in_nbytes += outcome->in_nbytes;
     task->tally->n_chunks++;
     *ret_end = end;
-    return wharf_cli_task_write(task, end, whole->decoded, outcome->out_nbytes);
+    return wharf_cli_task_write(task, end, whole->decoded ? whole->decoded : discarded,
+                                outcome->out_nbytes);
 }
 
 /* What may be wrong with the command and not with the data; NULL: nothing. */

@@ -109,7 +109,7 @@ static int run(int argc, char **argv)
     if (status == WHARF_CLI_GO_ON && operands.n == 0)
         return wharf_cli_say_usage("why", "FILE is missing");
     if (status == WHARF_CLI_GO_ON)
-        status = wharf_cli_service_open_usual(&options, NULL, &service);
+        status = wharf_cli_service_open_usual(&options, NULL, false, &service);
     if (status != WHARF_CLI_GO_ON)
         return status;
     wharf_cli_tally_init(&tally);

@@ -192,6 +192,34 @@ test_a_large_file_takes_one_session() {
     test "$(n_sessions)" -eq $((before + 2))
 }
 
+# `test` wants no output, which has no room in the arena either.
+test_outputs_that_are_not_wanted_take_no_memory() {
+    : > input
+    head -c 5000000 /dev/urandom > noise
+    { cat noise; head -c 6000000 /dev/zero; } | gzip > large.gz
+    python3 -c 'import sys, zlib
+sys.stdout.buffer.write(zlib.compress(open("noise", "rb").read() + bytes(6000000)))' > large.zz
+    { cat large.gz; echo behind; } > behind.gz
+    { cat large.gz; seq 1 9999 | gzip; } > members.gz
+    start_daemon '[gpu]' 'engine = simt' '[quota]' 'max_arena = 8M'
+    damage large.gz 3
+    for file in large.gz large.zz behind.gz members.gz large.gz.0 large.gz.1 large.gz.2; do
+        same test -T 1 "$file"
+    done
+    expect_status 4 "$WHARF" cat --socket s --engine simt large.gz > out 2> message
+}
+
+# What a GPU has no such way for goes the usual one.
+test_other_outputs_are_not_discarded() {
+    : > input
+    head -c 1500000 /dev/urandom > noise
+    "$WHARF" pack --format zstd -o large.zst noise
+    head -c 300000 noise | gzip > usual.gz
+    start_daemon '[gpu]' 'engine = simt'
+    same test usual.gz
+    "$WHARF" test --socket s --engine simt large.zst
+}
+
 # What the GPU has for too long is no reason for another engine.
 test_nothing_is_moved_to_the_cpu_for_taking_long() {
     : > input

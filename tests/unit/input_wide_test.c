@@ -17,9 +17,7 @@
 enum { NBYTES = (9 << 20) + 4321 };
 
 /* Messages hide it, and nothing here shows it. */
-void wharf_cli_progress_hide(void)
-{
-}
+void wharf_cli_progress_hide(void) {}
 
 static char path[] = "/tmp/wharf-wide.XXXXXX";
 
@@ -106,19 +104,20 @@ Test(stream_size, only_large_files_of_a_stream_are_expected)
     memcpy(data, gzip, sizeof(gzip));
     wharf_store_le32(data + (2 << 20) - 4, 5000000);
     write_file(data, 2 << 20);
-    cr_expect_eq(wharf_cli_stream_file_guess(path), (2 << 20) + 5000000);
+    cr_expect_eq(wharf_cli_stream_file_guess(path, false), (2 << 20) + 5000000);
+    cr_expect_eq(wharf_cli_stream_file_guess(path, true), 2 << 20);
     cr_assert_eq(truncate(path, 1000000), 0);
-    cr_expect_eq(wharf_cli_stream_file_guess(path), 0);
+    cr_expect_eq(wharf_cli_stream_file_guess(path, false), 0);
     unlink(path);
-    cr_expect_eq(wharf_cli_stream_file_guess(path), 0);
+    cr_expect_eq(wharf_cli_stream_file_guess(path, false), 0);
     cr_assert_eq(mkfifo(path, 0600), 0);
-    cr_expect_eq(wharf_cli_stream_file_guess(path), 0);
+    cr_expect_eq(wharf_cli_stream_file_guess(path, false), 0);
     unlink(path);
     strcpy(path, "/tmp/wharf-wide.XXXXXX");
     memset(data, 'x', 16);
     write_file(data, 2 << 20);
-    cr_expect_eq(wharf_cli_stream_file_guess(path), 0);
+    cr_expect_eq(wharf_cli_stream_file_guess(path, false), 0);
     unlink(path);
-    cr_expect_eq(wharf_cli_stream_file_guess("/"), 0);
+    cr_expect_eq(wharf_cli_stream_file_guess("/", true), 0);
     free(data);
 }
