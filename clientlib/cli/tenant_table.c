@@ -70,6 +70,19 @@ static const char *size_of(const struct wharf_cli_metrics *metrics, const char *
     return wharf_cli_size_text(nbytes > 0 && nbytes < 1e19 ? (uint64_t)nbytes : 0, text);
 }
 
+/* What was read ahead for clients, if anything was. */
+static void print_ahead(const struct wharf_cli_metrics *metrics)
+{
+    char ahead[WHARF_CLI_SIZE_TEXT], hits[WHARF_CLI_SIZE_TEXT], waste[WHARF_CLI_SIZE_TEXT];
+
+    if (value_of(metrics, "wharf_file_ahead_bytes_total") <= 0)
+        return;
+    printf("; %s read ahead, %s of it used, %s in vain",
+           size_of(metrics, "wharf_file_ahead_bytes_total", ahead),
+           size_of(metrics, "wharf_file_ahead_hit_bytes_total", hits),
+           size_of(metrics, "wharf_file_ahead_waste_bytes_total", waste));
+}
+
 /* A line, if clients have had any files.  Returns how many lines. */
 static unsigned print_files(const struct wharf_cli_metrics *metrics)
 {
@@ -83,10 +96,12 @@ static unsigned print_files(const struct wharf_cli_metrics *metrics)
         return 0;
     if (n_hung > 0)
         snprintf(hung, sizeof(hung), ", %.0f hung", n_hung);
-    printf("%-9s%.0f file%s of clients, %.0f process%s for them%s, %s read, %s written\n", "files",
+    printf("%-9s%.0f file%s of clients, %.0f process%s for them%s, %s read, %s written", "files",
            n_files, plural(n_files), n_processes, n_processes == 1 ? "" : "es", hung,
            size_of(metrics, "wharf_file_input_bytes_total", in),
            size_of(metrics, "wharf_file_output_bytes_total", out));
+    print_ahead(metrics);
+    putchar('\n');
     return 1;
 }
 

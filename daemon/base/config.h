@@ -100,6 +100,7 @@ struct wharf_config {
     uint64_t unread_timeout_ns;
     uint64_t fd_filter_timeout_ns;
     uint64_t file_timeout_ns;
+    uint64_t read_ahead_nbytes;
     uint64_t drain_timeout_ns;
     uint64_t stuck_timeout_ns;
     uint64_t keep_tenants_ns;

@@ -112,6 +112,8 @@ const struct wharf_setting wharf_settings[] = {
      NULL, "How long looking at a client's descriptor may take before it counts as hung."},
     {"daemon", "file_timeout", DURATION, RELOADS, DAEMON(file_timeout_ns), "30s", MS, HOUR, NULL,
      "How long reading or writing a client's file may take before it counts as hung."},
+    {"daemon", "read_ahead", BYTES, RELOADS, DAEMON(read_ahead_nbytes), "8M", 0, 8 * MiB, NULL,
+     "How far ahead of jobs in sequence a client's file is read; 0: not at all."},
     {"daemon", "drain_timeout", DURATION, RELOADS, DAEMON(drain_timeout_ns), "5s", 0, HOUR, NULL,
      "How long a stop waits for jobs that were taken; clients resubmit what is left."},
     {"daemon", "stuck_timeout", DURATION, RELOADS, DAEMON(stuck_timeout_ns), "60s", S, HOUR, NULL,

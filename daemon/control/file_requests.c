@@ -247,8 +247,13 @@ static int watch(struct wharf_file_process *process, struct wharf_session *sessi
     struct wharf_server *server = process->server;
     struct wharf_file_io *io;
     struct wharf_file_staging *staging = make_staging(&server->core, session);
-    int r = wharf_file_io_new(fd, n_slots_of(server), staging, server->config.file_timeout_ns,
-                              &server->core.is_short_of_workers, &io);
+    struct wharf_file_io_options options = {
+        .n_slots = n_slots_of(server),
+        .timeout_ns = server->config.file_timeout_ns,
+        .ahead_nbytes = server->config.read_ahead_nbytes,
+        .is_short = &server->core.is_short_of_workers,
+    };
+    int r = wharf_file_io_new(fd, &options, staging, &io);
 
     if (r < 0) {
         discard(&server->core, staging);
@@ -270,20 +275,24 @@ static int watch(struct wharf_file_process *process, struct wharf_session *sessi
     return 0;
 }
 
-static struct wharf_use process_use(uint32_t n_slots)
+/* With what it may have in the page cache for jobs to come. */
+static struct wharf_use process_use(const struct wharf_server *server)
 {
+    uint32_t n_slots = n_slots_of(server);
+
     return (struct wharf_use){
         .n_descriptors = 2,
         .n_mappings = 1,
         .n_tasks = 1 + n_slots,
-        .memory_nbytes = wharf_file_memory_nbytes(n_slots, 0) + (1 + n_slots) * TASK_NBYTES,
+        .memory_nbytes = wharf_file_memory_nbytes(n_slots, 0) + (1 + n_slots) * TASK_NBYTES +
+                         server->config.read_ahead_nbytes,
     };
 }
 
 struct wharf_use wharf_files_start_use(const struct wharf_connection *connection)
 {
     struct wharf_server *server = connection->server;
-    struct wharf_use use = process_use(n_slots_of(server)), area = wharf_file_staging_use();
+    struct wharf_use use = process_use(server), area = wharf_file_staging_use();
 
     if (wants_staging(&server->core, connection->session))
         wharf_use_add(&use, &area);
@@ -293,7 +302,7 @@ struct wharf_use wharf_files_start_use(const struct wharf_connection *connection
 static int start(struct wharf_connection *connection)
 {
     struct wharf_server *server = connection->server;
-    struct wharf_use use = process_use(n_slots_of(server));
+    struct wharf_use use = process_use(server);
     int r = wharf_core_charge(&server->core, connection->tenant, &use, &connection->files_text);
 
     if (r < 0)

@@ -31,6 +31,8 @@ static void drop_memories(struct wharf_server *server, struct wharf_session *ses
         struct wharf_use use = wharf_region_use(region);
         drop_memory(server, session, region->memory, &use);
     }
+    if (session->file_io)
+        wharf_file_io_count(session->file_io, true, &session->tenant->stats.files);
     if (session->file_io && session->file_io->staging)
         wharf_gpu_memory_drop(&server->core, session->file_io->staging->account,
                               &(struct wharf_use){.n_jobs = 0});

@@ -411,6 +411,12 @@ static void add_info(struct wharf_stats_page *page, const struct wharf_stats_gro
     VALUE(hung_files, GAUGE, TENANT, "Those of them that hang in a file.", row->n_hung_files)      \
     VALUE(file_input_bytes_total, COUNTER, TENANT, "Compressed bytes that were read from files.",  \
           row->stats.file_in_nbytes)                                                               \
+    VALUE(file_ahead_bytes_total, COUNTER, TENANT,                                                 \
+          "Bytes that were read ahead of jobs in sequence.", row->stats.files.ahead_nbytes)        \
+    VALUE(file_ahead_hit_bytes_total, COUNTER, TENANT, "Those of them that jobs came for.",        \
+          row->stats.files.hit_nbytes)                                                             \
+    VALUE(file_ahead_waste_bytes_total, COUNTER, TENANT, "Those of them that no job came for.",    \
+          row->stats.files.waste_nbytes)                                                           \
     VALUE(file_output_bytes_total, COUNTER, TENANT, "Bytes that were written to files.",           \
           row->stats.file_out_nbytes)                                                              \
     VALUE(evicted_total, COUNTER, TENANT, "Arenas and regions unpinned to make room.",             \

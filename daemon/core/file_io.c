@@ -40,11 +40,11 @@ static struct wharf_file_slot *head_of(const struct wharf_file_io *io, uint32_t 
     return (struct wharf_file_slot *)io->memory.address + slot;
 }
 
-static int begin(struct wharf_file_io *io)
+static int begin(struct wharf_file_io *io, uint64_t ahead_nbytes)
 {
     const uint32_t n_units = io->staging ? WHARF_FILE_MOST_UNITS : 0;
     struct wharf_file_request request = {
-        .op = WHARF_FILE_BEGIN, .slot = io->n_slots, .nbytes = n_units};
+        .op = WHARF_FILE_BEGIN, .slot = io->n_slots, .nbytes = n_units, .offset = ahead_nbytes};
     int r = wharf_segment_make(WHARF_SEGMENT_FILES, wharf_file_memory_nbytes(io->n_slots, n_units),
                                &io->memory);
 
@@ -61,8 +61,8 @@ static int begin(struct wharf_file_io *io)
                               &io->staging->memory.fd, 1, MSG_DONTWAIT);
 }
 
-int wharf_file_io_new(int socket, uint32_t n_slots, struct wharf_file_staging *staging,
-                      uint64_t timeout_ns, const bool *is_short, struct wharf_file_io **ret_io)
+int wharf_file_io_new(int socket, const struct wharf_file_io_options *options,
+                      struct wharf_file_staging *staging, struct wharf_file_io **ret_io)
 {
     struct wharf_file_io *io = calloc(1, sizeof(*io));
 
@@ -73,11 +73,11 @@ int wharf_file_io_new(int socket, uint32_t n_slots, struct wharf_file_staging *s
     io->socket = socket;
     io->staging = staging;
     io->memory.fd = -1;
-    io->n_slots = n_slots;
-    io->timeout_ns = timeout_ns;
-    io->is_short = is_short;
-    io->free_slots = UINT64_MAX >> (64 - n_slots);
-    int r = begin(io);
+    io->n_slots = options->n_slots;
+    io->timeout_ns = options->timeout_ns;
+    io->is_short = options->is_short;
+    io->free_slots = UINT64_MAX >> (64 - io->n_slots);
+    int r = begin(io, options->ahead_nbytes);
     if (r < 0) {
         io->staging = NULL;
         wharf_file_io_free(io);
@@ -100,6 +100,33 @@ void wharf_file_io_free(struct wharf_file_io *io)
 struct wharf_shared_charge *wharf_file_io_charge(const struct wharf_file_io *io)
 {
     return io && io->staging ? io->staging->charge : NULL;
+}
+
+/* What came since the last time; the process's counters only grow. */
+static uint64_t more_of(const uint64_t *counter, uint64_t *counted)
+{
+    uint64_t now = __atomic_load_n(counter, __ATOMIC_RELAXED);
+    uint64_t more = now > *counted ? now - *counted : 0;
+
+    *counted += more;
+    return more;
+}
+
+void wharf_file_io_count(struct wharf_file_io *io, bool is_over, struct wharf_file_counts *to)
+{
+    const uint32_t n_heads = io->n_slots + (io->staging ? WHARF_FILE_MOST_UNITS : 0);
+    const struct wharf_file_counts *counts = (const void *)head_of(io, n_heads);
+    struct wharf_file_counts *counted = &io->counted;
+
+    /* In this order, so that no use is counted before what was used. */
+    to->waste_nbytes += more_of(&counts->waste_nbytes, &counted->waste_nbytes);
+    to->hit_nbytes += more_of(&counts->hit_nbytes, &counted->hit_nbytes);
+    to->ahead_nbytes += more_of(&counts->ahead_nbytes, &counted->ahead_nbytes);
+    uint64_t used_nbytes = counted->hit_nbytes + counted->waste_nbytes;
+    if (!is_over || counted->ahead_nbytes <= used_nbytes)
+        return;
+    to->waste_nbytes += counted->ahead_nbytes - used_nbytes;
+    counted->waste_nbytes += counted->ahead_nbytes - used_nbytes;
 }
 
 /* ---- slots --------------------------------------------------------------------------------- */
@@ -321,6 +348,7 @@ static struct wharf_file_end pass_all(struct wharf_file_io *io, struct wharf_fil
         request.offset = first + at;
         end = pass(io, &request, to ? to + at : NULL, from ? from + at : NULL, stopped);
         at += end.nbytes;
+        request.is_more = true;
         if (end.how != WHARF_FILE_DONE || end.nbytes < request.nbytes)
             break;
     }
@@ -329,11 +357,13 @@ static struct wharf_file_end pass_all(struct wharf_file_io *io, struct wharf_fil
 }
 
 struct wharf_file_end wharf_file_io_read(struct wharf_file_io *io, uint32_t file, uint64_t offset,
-                                         void *to, uint64_t nbytes, const uint8_t *stopped)
+                                         void *to, uint64_t nbytes, bool is_more,
+                                         const uint8_t *stopped)
 {
-    return pass_all(
-        io, (struct wharf_file_request){.op = WHARF_FILE_READ, .file = file, .offset = offset}, to,
-        NULL, nbytes, stopped);
+    const struct wharf_file_request request = {
+        .op = WHARF_FILE_READ, .file = file, .offset = offset, .is_more = is_more};
+
+    return pass_all(io, request, to, NULL, nbytes, stopped);
 }
 
 struct wharf_file_end wharf_file_io_write(struct wharf_file_io *io, uint32_t file, uint64_t offset,
@@ -347,7 +377,7 @@ struct wharf_file_end wharf_file_io_write(struct wharf_file_io *io, uint32_t fil
 /* ---- staging ------------------------------------------------------------------------------- */
 
 void wharf_file_io_stage(struct wharf_file_io *io, uint32_t file, uint64_t offset, uint64_t nbytes,
-                         uint32_t place)
+                         uint32_t place, bool is_more)
 {
     const struct wharf_file_request request = {
         .op = WHARF_FILE_STAGE,
@@ -355,6 +385,7 @@ void wharf_file_io_stage(struct wharf_file_io *io, uint32_t file, uint64_t offse
         .slot = place,
         .nbytes = (uint32_t)nbytes,
         .offset = offset,
+        .is_more = is_more,
     };
 
     if (wharf_control_send(io->socket, (const uint8_t *)&request, sizeof(request), NULL, 0,

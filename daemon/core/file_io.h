@@ -37,6 +37,7 @@ struct wharf_file_io {
     bool is_hung;         /* an operation exceeded the limit */
     uint64_t free_slots;  /* bits */
     uint64_t left_slots;  /* abandoned: no thread waits for their answers */
+    struct wharf_file_counts counted; /* under the core lock: what the tenant's statistics have */
 };
 
 /* How an operation ended. */
@@ -53,15 +54,26 @@ struct wharf_file_end {
     uint64_t nbytes; /* bytes read or written */
 };
 
+struct wharf_file_io_options {
+    uint32_t n_slots;
+    uint64_t timeout_ns;
+    uint64_t ahead_nbytes; /* how far to read ahead of jobs in sequence: file_ahead.h */
+    const bool *is_short;
+};
+
 /* Creates the memory.  Takes ownership of the socket, also on failure, and on success of the
  * staging area, which may be NULL.  0 or -errno. */
-int wharf_file_io_new(int socket, uint32_t n_slots, struct wharf_file_staging *staging,
-                      uint64_t timeout_ns, const bool *is_short, struct wharf_file_io **ret_io);
+int wharf_file_io_new(int socket, const struct wharf_file_io_options *options,
+                      struct wharf_file_staging *staging, struct wharf_file_io **ret_io);
 /* Does not wait for the process.  NULL is allowed. */
 void wharf_file_io_free(struct wharf_file_io *io);
 
 /* The charge for the staging area; NULL: there is none.  NULL is allowed. */
 struct wharf_shared_charge *wharf_file_io_charge(const struct wharf_file_io *io);
+
+/* Adds what was read ahead since the last call, under the core lock.  is_over: none of it will be
+ * used any more. */
+void wharf_file_io_count(struct wharf_file_io *io, bool is_over, struct wharf_file_counts *to);
 
 /* Declares the process's files lost and wakes all waiting threads.  From any thread. */
 void wharf_file_io_lose(struct wharf_file_io *io);
@@ -73,11 +85,12 @@ static inline bool wharf_file_io_is_lost(const struct wharf_file_io *io)
 
 /*
  * Reads into, or writes from, the daemon's own memory, and waits for the end; without the core
- * lock. stopped: 0 until the job should stop, read atomically.  A write that was started is waited
- * for even then.
+ * lock.  is_more: a read for the same job was before.  stopped: 0 until the job should stop, read
+ * atomically.  A write that was started is waited for even then.
  */
 struct wharf_file_end wharf_file_io_read(struct wharf_file_io *io, uint32_t file, uint64_t offset,
-                                         void *to, uint64_t nbytes, const uint8_t *stopped);
+                                         void *to, uint64_t nbytes, bool is_more,
+                                         const uint8_t *stopped);
 struct wharf_file_end wharf_file_io_write(struct wharf_file_io *io, uint32_t file, uint64_t offset,
                                           const void *from, uint64_t nbytes,
                                           const uint8_t *stopped);
@@ -87,7 +100,7 @@ struct wharf_file_end wharf_file_io_write(struct wharf_file_io *io, uint32_t fil
  * that has ended, and how, _is_staged tells: after the answer, the process's end or the time limit.
  */
 void wharf_file_io_stage(struct wharf_file_io *io, uint32_t file, uint64_t offset, uint64_t nbytes,
-                         uint32_t place);
+                         uint32_t place, bool is_more);
 bool wharf_file_io_is_staged(struct wharf_file_io *io, uint32_t place,
                              struct wharf_file_patience *patience, uint64_t now_ns, uint64_t nbytes,
                              struct wharf_file_end *ret_end);

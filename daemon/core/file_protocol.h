@@ -8,9 +8,9 @@
  * TAKE and CLOSE, and STAGE leaves some for READ and WRITE.
  *
  * READ and WRITE use memory that only the core and the process share: n_slots heads of struct
- * wharf_file_slot, those of the staging area's units, then, from the next page on, n_slots buffers
- * of WHARF_FILE_SLOT_NBYTES.  A slot
- * belongs to one caller until it is done:
+ * wharf_file_slot, those of the staging area's units, struct wharf_file_counts, then, from the next
+ * page on, n_slots buffers of WHARF_FILE_SLOT_NBYTES.  A slot belongs to one caller until it is
+ * done:
  *
  *     core                              process
  *     is_done = 0, then the packet  -->  reads the file into the buffer, or writes from there
@@ -40,6 +40,8 @@
 #define WHARF_FILE_SLOT_NBYTES ((size_t)256 << 10)
 #define WHARF_FILE_STEP_NBYTES WHARF_FILE_SLOT_NBYTES
 #define WHARF_FILE_MOST_SLOTS 32u
+/* The most that is read ahead of one sequence: file_ahead.h. */
+#define WHARF_FILE_MOST_AHEAD_NBYTES ((uint64_t)8 << 20)
 /* Of the staging area. */
 #define WHARF_FILE_UNIT_NBYTES ((size_t)16 << 10)
 #define WHARF_FILE_MOST_UNITS 8192u
@@ -62,11 +64,13 @@ enum wharf_file_op {
 
 struct wharf_file_request {
     uint32_t op;
-    uint32_t file;   /* wharf_file_number */
-    uint32_t slot;   /* of READ and WRITE; of STAGE: its unit; of BEGIN: the number of slots */
-    uint32_t nbytes; /* of READ, WRITE and STAGE; of TAKE: whether the client wants to write; of
-                        BEGIN: the number of units of the staging area, or 0 */
-    uint64_t offset; /* in the file */
+    uint32_t file;    /* wharf_file_number */
+    uint32_t slot;    /* of READ and WRITE; of STAGE: its unit; of BEGIN: the number of slots */
+    uint32_t nbytes;  /* of READ, WRITE and STAGE; of TAKE: whether the client wants to write; of
+                         BEGIN: the number of units of the staging area, or 0 */
+    uint64_t offset;  /* in the file; of BEGIN: how many bytes may be read ahead */
+    uint32_t is_more; /* of READ and STAGE: for the same job as one before */
+    uint32_t reserved;
 };
 
 struct wharf_file_answer {
@@ -83,6 +87,15 @@ struct wharf_file_slot {
     uint32_t n_steps; /* that were begun; 0: the request waits */
     uint32_t reserved[12];
 };
+
+/* What was read ahead of jobs, and of that what they have read, and what nobody will.  Of the
+ * process, behind the last head; read and written atomically. */
+struct wharf_file_counts {
+    uint64_t ahead_nbytes, hit_nbytes, waste_nbytes;
+};
+
+_Static_assert(sizeof(struct wharf_file_counts) <= sizeof(struct wharf_file_slot),
+               "they have the place of a head");
 
 static inline uint32_t wharf_file_number(uint32_t place, uint32_t turn)
 {
@@ -101,7 +114,7 @@ static inline bool wharf_file_is_later(uint32_t file, uint32_t other)
 /* The offset of the buffers, and the size of the whole memory. */
 static inline size_t wharf_file_heads_nbytes(uint32_t n_slots, uint32_t n_units)
 {
-    return (((size_t)n_slots + n_units) * sizeof(struct wharf_file_slot) + 4095) / 4096 * 4096;
+    return (((size_t)n_slots + n_units + 1) * sizeof(struct wharf_file_slot) + 4095) / 4096 * 4096;
 }
 static inline size_t wharf_file_memory_nbytes(uint32_t n_slots, uint32_t n_units)
 {

@@ -25,6 +25,7 @@ struct wharf_piece_chunk wharf_piece_chunk_at(const struct wharf_piece *piece, u
         .destination = span.destination,
         .src_offset = span.src_offset,
         .dst_offset = span.dst_offset,
+        .is_more = piece->kind == WHARF_PIECE_SLICE && piece->first_chunk + at > 0,
         .job =
             {
                 .codec = job->submission.codec,

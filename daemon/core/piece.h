@@ -18,6 +18,7 @@ struct wharf_piece_chunk {
     const struct wharf_region *destination;
     uint64_t src_offset;
     uint64_t dst_offset;
+    bool is_more;                /* of a batch, and not its first one */
     struct wharf_decode_job job; /* the engine sets `in` and `out` */
 };
 

@@ -42,6 +42,9 @@ void wharf_tenant_stats_add(struct wharf_tenant_stats *to, const struct wharf_te
     to->compressed_out_nbytes += more->compressed_out_nbytes;
     wharf_memo_stats_add(&to->memo, &more->memo);
     to->file_in_nbytes += more->file_in_nbytes;
+    to->files.ahead_nbytes += more->files.ahead_nbytes;
+    to->files.hit_nbytes += more->files.hit_nbytes;
+    to->files.waste_nbytes += more->files.waste_nbytes;
     to->file_out_nbytes += more->file_out_nbytes;
     to->n_evicted += more->n_evicted;
     for (unsigned i = 0; i < WHARF_N_PLACEMENTS; i++)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "daemon/base/config.h"
+#include "daemon/core/file_protocol.h"
 #include "daemon/core/limits.h"
 #include "proto/wharf_job.h"
 #include "proto/wharf_result.h"
@@ -78,6 +79,7 @@ struct wharf_tenant_stats {
     struct wharf_memo_stats memo;
     uint64_t file_in_nbytes;               /* of good chunks: sources in files, */
     uint64_t file_out_nbytes;              /* and outputs to files */
+    struct wharf_file_counts files;        /* what was read ahead */
     uint64_t n_evicted;                    /* arenas and regions that were evicted from GPUs */
     uint64_t n_placed[WHARF_N_PLACEMENTS]; /* chunks */
     uint64_t n_on_gpus[WHARF_MAX_GPUS];    /* chunks that each GPU got */

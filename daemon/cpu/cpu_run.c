@@ -177,9 +177,9 @@ static bool fetch(struct passage *passage)
     const struct wharf_piece_chunk *chunk = passage->chunk;
 
     set_waits(passage, true);
-    struct wharf_file_end end =
-        wharf_file_io_read(passage->job->session->file_io, chunk->source->file, chunk->src_offset,
-                           passage->buffer->data, chunk->job.in_nbytes, &passage->job->stopped);
+    struct wharf_file_end end = wharf_file_io_read(
+        passage->job->session->file_io, chunk->source->file, chunk->src_offset,
+        passage->buffer->data, chunk->job.in_nbytes, chunk->is_more, &passage->job->stopped);
     set_waits(passage, false);
     if (end.how == WHARF_FILE_DONE && end.nbytes == chunk->job.in_nbytes)
         return true;

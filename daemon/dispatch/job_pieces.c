@@ -343,6 +343,8 @@ static void balance_account(struct wharf_core *core, struct wharf_piece *piece)
     stats->in_nbytes += piece->in_nbytes;
     stats->out_nbytes += piece->out_nbytes;
     tenant->stats.file_in_nbytes += piece->file_in_nbytes;
+    if (piece->file_in_nbytes && job->session->file_io)
+        wharf_file_io_count(job->session->file_io, false, &tenant->stats.files);
     tenant->stats.file_out_nbytes += piece->file_out_nbytes;
     if (wharf_job_compresses(job)) {
         tenant->stats.n_compressed += piece->n_chunks;

@@ -9,23 +9,29 @@
 #include "daemon/disposable/file_main.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <linux/fs.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "daemon/core/file_protocol.h"
 #include "daemon/disposable/disposable.h"
+#include "daemon/disposable/file_ahead.h"
 #include "daemon/disposable/file_check.h"
 
 /* The user and group of nobody, on every Linux. */
@@ -53,10 +59,16 @@ struct passing {
     uint64_t last_number;
     uint32_t n_running[N_QUEUES];
     uint32_t most, most_staged; /* threads for all of them; for STAGE */
+    uint32_t last_file;         /* that was read */
+    bool is_ahead;              /* a thread reads ahead */
 };
 
 struct files {
     int core;
+    /* Of the passing lock: what is read ahead, by place, and how far. */
+    struct wharf_file_ahead ahead[WHARF_FILE_MOST];
+    struct wharf_file_counts *counts;
+    uint64_t window_nbytes;
     uint32_t n_slots, n_units;
     struct wharf_file_slot *slots; /* and then those of the units */
     uint8_t *buffers;
@@ -119,8 +131,13 @@ static void take(struct files *files, const struct wharf_file_request *request, 
 static void drop(struct files *files, const struct wharf_file_request *request)
 {
     struct wharf_file_answer result = {.op = WHARF_FILE_CLOSE, .file = request->file};
+    struct wharf_file_ahead *ahead = &files->ahead[wharf_file_place(request->file)];
     uint64_t old;
 
+    pthread_mutex_lock(&files->passing.lock);
+    if (ahead->file == request->file)
+        wharf_file_ahead_drop(ahead, files->counts);
+    pthread_mutex_unlock(&files->passing.lock);
     if (put(files, request->file, -1, &old) && (uint32_t)(old >> 32) == request->file &&
         (uint32_t)old)
         close((int)(uint32_t)old - 1);
@@ -178,6 +195,52 @@ static void stage(struct files *files, const struct wharf_file_request *request)
          files->staging + request->slot * WHARF_FILE_UNIT_NBYTES);
 }
 
+/* ---- reading ahead ------------------------------------------------------------------------- */
+
+enum ahead_how { ASKED, IS_THERE, IS_NONE };
+
+/* The kernel reads no more at a time, where a file system says nothing else. */
+#define CALL_NBYTES ((off_t)128 << 10)
+
+/* 0: it is not known, or there is none. */
+static uint64_t size_of(int fd)
+{
+    struct stat st;
+    uint64_t size;
+
+    if (fstat(fd, &st) < 0)
+        return 0;
+    if (S_ISBLK(st.st_mode))
+        return ioctl(fd, BLKGETSIZE64, &size) < 0 ? 0 : size;
+    return st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* Whether the byte is in the page cache; false where a file system does not tell. */
+static bool is_there(int fd, off_t at)
+{
+    uint8_t byte;
+    struct iovec iov = {&byte, 1};
+
+    return preadv2(fd, &iov, 1, at, RWF_NOWAIT) == 1;
+}
+
+/* Has the kernel read a step of a file.  Direct reads find nothing of that. */
+static enum ahead_how read_ahead(int fd, uint64_t step, uint64_t size)
+{
+    const uint64_t begin = step * WHARF_FILE_STEP_NBYTES, left = size - begin;
+    off_t end = (off_t)(begin + (left < WHARF_FILE_STEP_NBYTES ? left : WHARF_FILE_STEP_NBYTES));
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0 || flags & O_DIRECT)
+        return IS_NONE;
+    if (is_there(fd, end - 1))
+        return IS_THERE;
+    for (off_t at = (off_t)begin; at < end; at += CALL_NBYTES)
+        if (posix_fadvise(fd, at, CALL_NBYTES, POSIX_FADV_WILLNEED) != 0)
+            return IS_NONE;
+    return ASKED;
+}
+
 /* ---- the queue ----------------------------------------------------------------------------- */
 
 static void push(struct passing *passing, const struct wharf_file_request *request)
@@ -196,6 +259,11 @@ static uint64_t first_of(const struct queue *queue)
     return queue->head == queue->tail ? UINT64_MAX : queue->at[queue->head % MOST_QUEUED].number;
 }
 
+static uint32_t n_busy(const struct passing *passing)
+{
+    return passing->n_running[SLOTS] + passing->n_running[STAGED] + passing->is_ahead;
+}
+
 /* The next one that may begin, which counts as running; false: there is none. */
 static bool pick(struct passing *passing, struct wharf_file_request *ret_request)
 {
@@ -206,12 +274,66 @@ static bool pick(struct passing *passing, struct wharf_file_request *ret_request
     enum queue_kind kind = staged < slot ? STAGED : SLOTS;
     struct queue *queue = &passing->queues[kind];
 
-    if ((slot == UINT64_MAX && staged == UINT64_MAX) ||
-        passing->n_running[SLOTS] + passing->n_running[STAGED] >= passing->most)
+    if ((slot == UINT64_MAX && staged == UINT64_MAX) || n_busy(passing) >= passing->most)
         return false;
     *ret_request = queue->at[queue->head++ % MOST_QUEUED].request;
     passing->n_running[kind]++;
     return true;
+}
+
+/* Under the lock, which it leaves meanwhile. */
+static void run(struct files *files, const struct wharf_file_request *request)
+{
+    struct passing *passing = &files->passing;
+    bool is_staged = request->op == WHARF_FILE_STAGE;
+
+    pthread_mutex_unlock(&passing->lock);
+    if (is_staged)
+        stage(files, request);
+    else
+        pass_by_slot(files, request);
+    pthread_mutex_lock(&passing->lock);
+    passing->n_running[is_staged ? STAGED : SLOTS]--;
+}
+
+/* Whether a step can be read ahead of the file that was read last: nothing waits, and half of the
+ * threads do nothing. */
+static bool pick_ahead(const struct files *files, uint64_t *ret_step)
+{
+    const struct passing *passing = &files->passing;
+
+    return first_of(&passing->queues[SLOTS]) == UINT64_MAX &&
+           first_of(&passing->queues[STAGED]) == UINT64_MAX && !passing->is_ahead &&
+           2 * n_busy(passing) <= passing->most &&
+           wharf_file_ahead_next(&files->ahead[wharf_file_place(passing->last_file)],
+                                 files->window_nbytes, ret_step);
+}
+
+/* Reads a step ahead, or looks how long the file is.  Under the lock, which it leaves meanwhile. */
+static void run_ahead(struct files *files, uint64_t step)
+{
+    struct passing *passing = &files->passing;
+    struct wharf_file_ahead *ahead = &files->ahead[wharf_file_place(passing->last_file)];
+    bool has_size = ahead->size > 0;
+    struct wharf_file_ahead begun = has_size ? wharf_file_ahead_begin(ahead, step) : *ahead;
+    enum ahead_how how = IS_NONE;
+
+    passing->is_ahead = true;
+    pthread_mutex_unlock(&passing->lock);
+    int fd = descriptor_of(files, begun.file);
+    if (has_size)
+        how = read_ahead(fd, step, begun.size);
+    else
+        begun.size = size_of(fd);
+    pthread_mutex_lock(&passing->lock);
+    passing->is_ahead = false;
+    if (has_size)
+        wharf_file_ahead_end(ahead, &begun, step, how == ASKED, files->counts);
+    if (ahead->file != begun.file || ahead->begin != begun.begin)
+        return;
+    ahead->size = begun.size;
+    if (ahead->size == 0 || (has_size && how == IS_NONE))
+        wharf_file_ahead_drop(ahead, files->counts);
 }
 
 /* Threads that read and write go on with the queue.  So a request waits only while as many as may
@@ -220,18 +342,22 @@ static void enqueue(struct files *files, const struct wharf_file_request *reques
 {
     struct passing *passing = &files->passing;
     struct wharf_file_request next;
+    uint64_t step;
 
     pthread_mutex_lock(&passing->lock);
     push(passing, request);
-    while (pick(passing, &next)) {
-        pthread_mutex_unlock(&passing->lock);
-        bool is_staged = next.op == WHARF_FILE_STAGE;
-        if (is_staged)
-            stage(files, &next);
+    if (request->op != WHARF_FILE_WRITE) {
+        passing->last_file = request->file;
+        wharf_file_ahead_note(&files->ahead[wharf_file_place(request->file)], request,
+                              files->counts);
+    }
+    for (;;) {
+        if (pick(passing, &next))
+            run(files, &next);
+        else if (pick_ahead(files, &step))
+            run_ahead(files, step);
         else
-            pass_by_slot(files, &next);
-        pthread_mutex_lock(&passing->lock);
-        passing->n_running[is_staged ? STAGED : SLOTS]--;
+            break;
     }
     pthread_mutex_unlock(&passing->lock);
 }
@@ -326,11 +452,13 @@ static bool take_memory(struct files *files)
         return false;
     files->n_slots = begin.slot;
     files->n_units = begin.nbytes;
+    files->window_nbytes = begin.offset;
     files->slots = map(wharf_file_memory_nbytes(begin.slot, begin.nbytes), fd);
     if (!files->slots)
         return false;
     files->buffers =
         (uint8_t *)files->slots + wharf_file_heads_nbytes(files->n_slots, files->n_units);
+    files->counts = (void *)(files->slots + files->n_slots + files->n_units);
     if (files->n_units == 0)
         return true;
     if (!receive(files->core, &begin, &fd) || begin.op != WHARF_FILE_STAGING)

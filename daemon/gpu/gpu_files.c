@@ -146,7 +146,8 @@ void wharf_gpu_files_publish(struct wharf_gpu_backend *backend)
         backend->files.asked_ns = wharf_now_ns();
         stage->patience = (struct wharf_file_patience){.since_ns = backend->files.asked_ns};
         wharf_file_io_stage(gpu_piece->piece.job->session->file_io, chunk.source->file,
-                            chunk.src_offset, stage->nbytes, stage->place);
+                            chunk.src_offset, stage->nbytes, stage->place,
+                            gpu_piece->piece.first_chunk > 0);
     }
 }
 

@@ -122,6 +122,11 @@ def name_of(pid):
         return None
 
 
+def metric(session, name):
+    [family] = [family for family in session.stats() if family.name == f'wharf_{name}']
+    return int(family.samples[0].value)
+
+
 def io_processes():
     """Of the daemon, those that have not ended."""
     pid = DAEMON.process.pid

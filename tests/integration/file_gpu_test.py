@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 import file_client_test as files  # noqa: E402  pylint: disable=wrong-import-position
 from file_client_test import (  # noqa: E402  pylint: disable=wrong-import-position
-    FILE, SPARSE, TEXT, client, deflated, equal, expect, io_processes, job, lost, new_file,
+    FILE, SPARSE, TEXT, client, deflated, equal, expect, io_processes, job, lost, metric, new_file,
     read_vector, register, stored, vectors_of, wait_until, wc, with_fuse)
 
 GPU = 7
@@ -404,11 +404,6 @@ def client_that_goes(mount):
 
 def test_client_that_goes_while_its_file_hangs_leaves_nothing():
     with_fuse(client_that_goes)
-
-
-def metric(session, name):
-    [family] = [family for family in session.stats() if family.name == f'wharf_{name}']
-    return int(family.samples[0].value)
 
 
 def hung_area(mount):

@@ -4,37 +4,44 @@
     read-EIO      every read fails with that errno; likewise write-ENOSPC and so on
     read-hang     no read is ever answered; write-hang, close-hang; stat-hang, once it was opened
     read-half     a read gives half of what is asked for, then the file is over
+    slow-N        each read takes N milliseconds, many at a time; its bytes go to the page cache
     anything else its bytes are all zero, and what is written is forgotten
 
 `Mount(folder)` has the server in a process of its own until `end`, which lets go of what hangs;
 `release` has all that hangs so far answered, as of a file that does not, and `release_all` also what
 would hang later.  `await_hanging(n)` waits until n things hang, or have.
-Files have no pages in the cache: each read and write is asked of the server.
+Other files have no pages in the cache: each read and write is asked of the server.  `reads()` are the
+offsets and sizes that were read so far of those that are slow.
 """
 import ctypes
 import errno
 import os
 import signal
 import struct
+import threading
+import time
 
 LOOKUP, FORGET, GETATTR, OPEN, READ, WRITE, FLUSH, INIT = 1, 2, 3, 14, 15, 16, 25, 26
 STATFS, RELEASE, BATCH_FORGET, INTERRUPT = 17, 18, 42, 36
 OUT, ATTRIBUTES = struct.Struct('<IiQ'), struct.Struct('<QQQQQQIIIIIIIIII')
 FOPEN_DIRECT_IO = 1
-SIZE = 1 << 20
+ASYNC_READ, READAHEAD, BACKGROUND = 1, 128 << 10, 64
+SIZE, SLOW_SIZE = 1 << 20, 64 << 20
+RANGE = struct.Struct('<QI')
 MNT_DETACH = 2
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def attributes(node):
+def attributes(node, name):
     mode = 0o40777 if node == 1 else 0o100666
-    return ATTRIBUTES.pack(node, SIZE, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+    return ATTRIBUTES.pack(node, SLOW_SIZE if name.startswith('slow-') else SIZE, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
 
 
 class Server:
-    def __init__(self, device, report):
+    def __init__(self, device, report, ranges):
         self.device = device
+        self.ranges = ranges
         self.names = [None, '/']
         self.opened = set()
         self.hanging = []
@@ -55,6 +62,10 @@ class Server:
     def release_all(self, *_):
         self.is_over = True
         self.release()
+
+    def answer_late(self, unique, size, milliseconds):
+        time.sleep(milliseconds / 1000)
+        self.answer(unique, bytes(size))
 
     def node(self, name):
         if name not in self.names:
@@ -83,13 +94,14 @@ class Server:
         body = packet[40:]
         name = self.names[node] if 0 < node < len(self.names) else ''
         if opcode == INIT:
-            self.answer(unique, struct.pack('<IIIIHHIIHHI7I', 7, 31, 0, 0, 0, 0, 1 << 17, 1, 0, 0, 0,
-                                            *[0] * 7))
+            self.answer(unique, struct.pack('<IIIIHHIIHHI7I', 7, 31, READAHEAD, ASYNC_READ, BACKGROUND,
+                                            BACKGROUND, 1 << 17, 1, 0, 0, 0, *[0] * 7))
         elif opcode == LOOKUP:
-            node = self.node(body.rstrip(b'\0').decode())
-            self.answer(unique, struct.pack('<QQQQII', node, 0, 1000, 0, 0, 0) + attributes(node))
+            name = body.rstrip(b'\0').decode()
+            node = self.node(name)
+            self.answer(unique, struct.pack('<QQQQII', node, 0, 1000, 0, 0, 0) + attributes(node, name))
         elif opcode == GETATTR:
-            answer = struct.pack('<QII', 0, 0, 0) + attributes(node)
+            answer = struct.pack('<QII', 0, 0, 0) + attributes(node, name)
             if name == 'stat-hang' and name in self.opened:
                 self.hang(unique, answer)
             else:
@@ -98,9 +110,13 @@ class Server:
             self.answer(unique, struct.pack('<5Q10I', *[0] * 5, 4096, 255, 4096, *[0] * 7))
         elif opcode == OPEN:
             self.opened.add(name)
-            self.answer(unique, struct.pack('<QII', 1, FOPEN_DIRECT_IO, 0))
+            self.answer(unique, struct.pack('<QII', 1, 0 if name.startswith('slow-') else FOPEN_DIRECT_IO, 0))
         elif opcode == READ:
             _, offset, size = struct.unpack_from('<QQI', body)
+            if name.startswith('slow-'):
+                os.write(self.ranges, RANGE.pack(offset, size))
+                threading.Thread(target=self.answer_late, args=(unique, size, int(name[5:]))).start()
+                return
             ends = name == 'read-half' and offset > 0
             self.transfer(unique, 'read', name, 0 if ends else size)
         elif opcode == WRITE:
@@ -134,10 +150,12 @@ class Mount:
             os.close(device)
             raise OSError(ctypes.get_errno(), 'mount')
         self.reports, report = os.pipe()
+        self.ranges, ranges = os.pipe2(os.O_NONBLOCK)
+        self.read_so_far = []
         self.server = os.fork()
         if self.server == 0:
             try:
-                server = Server(device, report)
+                server = Server(device, report, ranges)
                 signal.signal(signal.SIGUSR1, server.release)
                 signal.signal(signal.SIGUSR2, server.release_all)
                 server.run()
@@ -145,6 +163,14 @@ class Mount:
                 os._exit(1)
         os.close(device)
         os.close(report)
+        os.close(ranges)
+
+    def reads(self):
+        try:
+            while True:
+                self.read_so_far.append(RANGE.unpack(os.read(self.ranges, RANGE.size)))
+        except BlockingIOError:
+            return self.read_so_far
 
     def release(self):
         os.kill(self.server, signal.SIGUSR1)

@@ -679,7 +679,8 @@ Test(wharfd_items, chunks_kept_from_a_worker_find_places_however_many_they_are, 
 /* ---- sources in files ---------------------------------------------------------------------- */
 
 static struct wharf_gpu_memory area;
-static struct wharf_file_slot heads[WHARF_FILE_MOST_UNITS];
+/* And what was read ahead. */
+static struct wharf_file_slot heads[WHARF_FILE_MOST_UNITS + 1];
 
 /* The read that was asked for last has ended. */
 static void answer(const struct wharf_file_staging *staging, int process)
@@ -712,8 +713,11 @@ static void begin_file_scene(struct file_scene *scene)
         .file = {.is_there = true, .is_file = true},
     };
     cr_assert(scene->staging && socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) == 0);
-    scene->io = (struct wharf_file_io){
-        .staging = scene->staging, .timeout_ns = UINT64_MAX / 2, .socket = sockets[0]};
+    scene->io =
+        (struct wharf_file_io){.staging = scene->staging,
+                               .timeout_ns = UINT64_MAX / 2,
+                               .socket = sockets[0],
+                               .memory = {.address = heads, .nbytes = sizeof(heads), .fd = -1}};
     scene->process = sockets[1];
     memset(heads, 0, sizeof(heads));
     scene->staging->heads = heads;

@@ -188,13 +188,14 @@ static int process;
 static struct wharf_file_io *new_io(void)
 {
     static const bool is_short;
+    const struct wharf_file_io_options options = {
+        .n_slots = 2, .timeout_ns = LIMIT, .is_short = &is_short};
     struct wharf_file_io *io;
     int sockets[2];
 
     cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
     process = sockets[1];
-    cr_assert_eq(
-        wharf_file_io_new(sockets[0], 2, wharf_file_staging_new(NULL), LIMIT, &is_short, &io), 0);
+    cr_assert_eq(wharf_file_io_new(sockets[0], &options, wharf_file_staging_new(NULL), &io), 0);
     return io;
 }
 
@@ -214,7 +215,7 @@ static struct read begin(struct wharf_file_io *io, uint64_t now_ns)
     struct read read = {.patience = {.since_ns = now_ns}};
 
     cr_assert(wharf_file_staging_take(io->staging, 1 << 20, &read.place));
-    wharf_file_io_stage(io, 7, 0, 1 << 20, read.place);
+    wharf_file_io_stage(io, 7, 0, 1 << 20, read.place, false);
     return read;
 }
 
