@@ -4,11 +4,20 @@
 
 #define STEP WHARF_FILE_STEP_NBYTES
 /* Jobs that make a sequence. */
-#define N_IN_ORDER 3u
-/* Bytes between two ranges that are skipped: headers, or a chunk that nobody wants. */
-#define GAP_NBYTES (64u << 10)
-/* How far behind the sequence's end a range may lie, since threads overtake each other. */
-#define N_STEPS_BEHIND 4u
+#define N_JOBS 3u
+/* How far a range may lie beyond the sequence's end, and before it, since others overtake it. */
+#define BEYOND_NBYTES ((uint64_t)1 << 20)
+#define BEHIND_NBYTES ((uint64_t)8 << 20)
+/* What was read ahead is waste, when the sequence's end is so many steps behind it. */
+#define N_STEPS_BEHIND 8u
+/* After so much of a sequence the earlier half counts for half. */
+#define LATE_NBYTES ((uint64_t)16 << 20)
+/* A read waits for its file if it takes longer than this, and a nanosecond for each byte.  Many
+ * disks answer sooner.  Where the kernel's own readahead is long, waits are far apart, but for
+ * those at the beginning, while it grows.  It then reads better than we could make it. */
+#define WAIT_NS 500000u
+#define APART_NBYTES ((uint64_t)512 << 10)
+#define GROWS_NBYTES ((uint64_t)1 << 20)
 /* The window at first; it doubles with each job. */
 #define FIRST_NBYTES ((uint64_t)512 << 10)
 
@@ -47,16 +56,47 @@ void wharf_file_ahead_drop(struct wharf_file_ahead *ahead, struct wharf_file_cou
 /* Whether the range belongs to the sequence, which then goes on to its end. */
 static bool goes_on(struct wharf_file_ahead *ahead, uint64_t offset, uint64_t end, bool is_more)
 {
-    bool is_next = offset >= ahead->end && offset - ahead->end <= GAP_NBYTES;
-    bool is_late = offset < ahead->end && offset >= ahead->begin &&
-                   ahead->end - offset <= N_STEPS_BEHIND * STEP;
+    bool is_next = offset >= ahead->end;
 
-    if (ahead->n_in_order == 0 || (!is_next && !is_late))
+    if (ahead->n_jobs == 0 ||
+        (is_next ? offset - ahead->end > BEYOND_NBYTES : ahead->end - offset > BEHIND_NBYTES))
         return false;
-    ahead->n_in_order += is_next && !is_more && ahead->n_in_order < UINT32_MAX;
-    if (end > ahead->end)
+    ahead->n_jobs += is_next && !is_more && ahead->n_jobs < UINT32_MAX;
+    if (end > ahead->end) {
+        ahead->spanned_nbytes += end - ahead->end;
         ahead->end = end;
+    }
+    ahead->asked_nbytes += end - offset;
+    if (ahead->asked_nbytes > ahead->spanned_nbytes)
+        ahead->asked_nbytes = ahead->spanned_nbytes;
+    if (ahead->spanned_nbytes > LATE_NBYTES) {
+        ahead->spanned_nbytes /= 2;
+        ahead->asked_nbytes /= 2;
+    }
     return true;
+}
+
+static bool is_sequence(const struct wharf_file_ahead *ahead)
+{
+    return ahead->n_jobs >= N_JOBS && 2 * ahead->asked_nbytes >= ahead->spanned_nbytes;
+}
+
+bool wharf_file_ahead_is_timed(const struct wharf_file_ahead *ahead, uint32_t file)
+{
+    return ahead->file == file && !ahead->has_waited && is_sequence(ahead);
+}
+
+void wharf_file_ahead_waited(struct wharf_file_ahead *ahead,
+                             const struct wharf_file_request *request, uint64_t ns)
+{
+    uint64_t from = request->offset, end = from + request->nbytes;
+
+    if (!wharf_file_ahead_is_timed(ahead, request->file) || ns < WAIT_NS + request->nbytes ||
+        end < ahead->begin + GROWS_NBYTES)
+        return;
+    uint64_t apart = from > ahead->wait_end ? from - ahead->wait_end : ahead->wait_end - from;
+    ahead->has_waited = ahead->wait_end > 0 && apart <= APART_NBYTES;
+    ahead->wait_end = end;
 }
 
 /* 0: it is out of reach. */
@@ -84,8 +124,12 @@ void wharf_file_ahead_note(struct wharf_file_ahead *ahead, const struct wharf_fi
         return;
     if (ahead->file != request->file || !goes_on(ahead, offset, end, request->is_more)) {
         wharf_file_ahead_drop(ahead, counts);
-        *ahead = (struct wharf_file_ahead){
-            .file = request->file, .n_in_order = 1, .begin = offset, .end = end};
+        *ahead = (struct wharf_file_ahead){.file = request->file,
+                                           .n_jobs = 1,
+                                           .begin = offset,
+                                           .end = end,
+                                           .spanned_nbytes = end - offset,
+                                           .asked_nbytes = end - offset};
         return;
     }
     for (uint64_t step = offset / STEP; step <= (end - 1) / STEP && ahead->steps; step++)
@@ -101,10 +145,10 @@ bool wharf_file_ahead_next(const struct wharf_file_ahead *ahead, uint64_t window
 {
     uint64_t most = FIRST_NBYTES;
 
-    if (window_nbytes == 0 || ahead->n_in_order < N_IN_ORDER ||
+    if (window_nbytes == 0 || !ahead->has_waited || !is_sequence(ahead) ||
         (ahead->size && ahead->at * STEP >= ahead->size))
         return false;
-    for (uint32_t n = N_IN_ORDER; n < ahead->n_in_order && most < window_nbytes; n++)
+    for (uint32_t n = N_JOBS; n < ahead->n_jobs && most < window_nbytes; n++)
         most *= 2;
     if (most > window_nbytes)
         most = window_nbytes;
@@ -114,7 +158,7 @@ bool wharf_file_ahead_next(const struct wharf_file_ahead *ahead, uint64_t window
 
 static bool is_same(const struct wharf_file_ahead *a, const struct wharf_file_ahead *b)
 {
-    return a->file == b->file && a->begin == b->begin && a->n_in_order >= b->n_in_order;
+    return a->file == b->file && a->begin == b->begin && a->n_jobs >= b->n_jobs;
 }
 
 struct wharf_file_ahead wharf_file_ahead_begin(struct wharf_file_ahead *ahead, uint64_t step)

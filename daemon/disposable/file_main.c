@@ -23,12 +23,14 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/core/file_protocol.h"
 #include "daemon/disposable/disposable.h"
 #include "daemon/disposable/file_ahead.h"
@@ -281,19 +283,36 @@ static bool pick(struct passing *passing, struct wharf_file_request *ret_request
     return true;
 }
 
+/* How often this thread has waited for something else than a processor. */
+static long n_waits_now(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_THREAD, &usage) < 0 ? 0 : usage.ru_nvcsw;
+}
+
 /* Under the lock, which it leaves meanwhile. */
 static void run(struct files *files, const struct wharf_file_request *request)
 {
     struct passing *passing = &files->passing;
     bool is_staged = request->op == WHARF_FILE_STAGE;
 
+    struct wharf_file_ahead *ahead = &files->ahead[wharf_file_place(request->file)];
+    bool is_timed = files->window_nbytes > 0 && request->op != WHARF_FILE_WRITE &&
+                    wharf_file_ahead_is_timed(ahead, request->file);
+
     pthread_mutex_unlock(&passing->lock);
+    uint64_t begun_ns = is_timed ? wharf_now_ns() : 0;
+    long n_waits = is_timed ? n_waits_now() : 0;
     if (is_staged)
         stage(files, request);
     else
         pass_by_slot(files, request);
+    uint64_t took_ns = is_timed && n_waits_now() > n_waits ? wharf_now_ns() - begun_ns : 0;
     pthread_mutex_lock(&passing->lock);
     passing->n_running[is_staged ? STAGED : SLOTS]--;
+    if (took_ns)
+        wharf_file_ahead_waited(ahead, request, took_ns);
 }
 
 /* Whether a step can be read ahead of the file that was read last: nothing waits, and half of the

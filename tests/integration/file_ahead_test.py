@@ -6,6 +6,8 @@ Each test has the daemon to itself.  Those with a file system of their own need 
 and are skipped otherwise.  Reports in the Test Anything Protocol.
 """
 import os
+import re
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -24,7 +26,7 @@ def end_of_reads(mount):
 def reader(mount, **options):
     """A session with a slow file, and what runs a job of a range of it."""
     session = client(**options)
-    fd = mount.open('slow-1', os.O_RDONLY)
+    fd = mount.open('slow-20', os.O_RDONLY)
     register(session, fd, read_only=True)
     os.close(fd)
 
@@ -36,16 +38,25 @@ def reader(mount, **options):
 
 def reads_ahead(mount, **options):
     session, run = reader(mount, **options)
-    for i in range(16):
-        run(i * RANGE)
     # The kernel itself reads some 128 KiB ahead.
-    wait_until(lambda: end_of_reads(mount) >= 8 << 20, 'nothing is read ahead')
-    for i in range(16, 32):
+    for i in range(256):
+        if end_of_reads(mount) > (i + 32) * RANGE:
+            break
+        run(i * RANGE)
+    # And all of the window, when it has grown.
+    for i in range(i, i + 16):
+        run(i * RANGE)
+    wait_until(lambda: end_of_reads(mount) >= i * RANGE + (8 << 20), 'nothing is read ahead')
+    for i in range(i + 1, i + 17):
         run(i * RANGE)
     ahead, hits = metric(session, 'file_ahead_bytes_total'), metric(session, 'file_ahead_hit_bytes_total')
     assert ahead > 4 << 20, ahead
     assert hits > 512 << 10, hits
     equal(metric(session, 'file_ahead_waste_bytes_total'), 0)
+    command = os.path.join(os.path.dirname(files.DAEMON.program), 'wharf')
+    said = subprocess.run([command, 'status', '--socket', files.DAEMON.socket], check=True, capture_output=True,
+                          text=True).stdout
+    assert re.search(r'^files +1 file of clients, 1 process for them, .* read ahead, .* used, 0 .*in vain$', said, re.M), said
     # After a seek nothing more is read there, and what was is waste.
     def is_counted():
         run(40 << 20)

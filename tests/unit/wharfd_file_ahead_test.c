@@ -12,6 +12,7 @@ enum { FILE_NUMBER = 1025, RANGE = 64 << 10 };
 
 static struct wharf_file_ahead ahead;
 static struct wharf_file_counts counts;
+static bool is_slow = true;
 
 static void note_of(uint32_t file, uint64_t offset, uint32_t nbytes, bool is_more)
 {
@@ -19,6 +20,9 @@ static void note_of(uint32_t file, uint64_t offset, uint32_t nbytes, bool is_mor
         .file = file, .offset = offset, .nbytes = nbytes, .is_more = is_more};
 
     wharf_file_ahead_note(&ahead, &request, &counts);
+    wharf_file_ahead_waited(&ahead, &request, is_slow ? 100000000 : 100000);
+    /* Tests of few ranges do without those that show what waits. */
+    ahead.has_waited |= is_slow;
 }
 
 static void note(uint64_t offset, uint32_t nbytes)
@@ -132,14 +136,58 @@ Test(wharfd_file_ahead, end_of_the_file_is_its_end)
 /* Several threads read, so later ranges may be taken first. */
 Test(wharfd_file_ahead, ranges_that_overtake_each_other_are_one_sequence)
 {
-    note(0, RANGE);
-    for (uint64_t i = 1; i < 400; i += 2) {
-        note((i + 1) * RANGE, RANGE);
-        note(i * RANGE, RANGE);
+    struct test_random random = {5};
+    uint64_t waiting[16], next = 0;
+
+    for (unsigned i = 0; i < 16; i++)
+        waiting[i] = next++;
+    for (unsigned n = 0; n < 4000; n++) {
+        unsigned i = test_random_below(&random, 16);
+        for (unsigned k = 0; k < 16; k++)
+            i = waiting[k] + 64 < next ? k : i;
+        note(waiting[i] * RANGE, RANGE);
+        waiting[i] = next++;
         read_ahead(SIZE);
     }
-    cr_assert_gt(counts.hit_nbytes, 80 * STEP);
+    cr_assert_gt(counts.hit_nbytes, 900 * STEP);
     cr_assert_eq(counts.waste_nbytes, 0);
+}
+
+/* Each of them would have the kernel read sixteen times as much. */
+Test(wharfd_file_ahead, nothing_is_read_ahead_of_what_skips_most)
+{
+    for (uint64_t i = 0; i < 1000; i++) {
+        note(i << 20, RANGE);
+        cr_assert_eq(read_ahead(SIZE), 0);
+    }
+    for (uint64_t i = 0; i < 1000; i++) {
+        note((i << 17) + ((uint64_t)1 << 40), RANGE);
+        read_ahead(SIZE * 2);
+    }
+    cr_assert_gt(counts.hit_nbytes, 200 * STEP, "every other range is a sequence");
+}
+
+/* The kernel's own readahead does for a disk, and where it is long. */
+Test(wharfd_file_ahead, nothing_is_read_ahead_where_little_waits)
+{
+    const unsigned apart[] = {1000, 16, 4};
+
+    is_slow = false;
+    for (unsigned way = 0; way < 3; way++) {
+        wharf_file_ahead_drop(&ahead, &counts);
+        for (uint64_t i = 0; i < 1000; i++) {
+            const struct wharf_file_request request = {
+                .file = FILE_NUMBER, .offset = i * RANGE, .nbytes = RANGE};
+            note(i * RANGE, RANGE);
+            if (i % apart[way] == apart[way] - 1 || i < 10)
+                wharf_file_ahead_waited(&ahead, &request, 1000000);
+            if (way < 2)
+                cr_assert_eq(read_ahead(SIZE), 0);
+            else
+                read_ahead(SIZE);
+        }
+    }
+    cr_assert_gt(counts.hit_nbytes, 200 * STEP);
 }
 
 /* A thread has a step read while others come for it, or go elsewhere; and in the end it is there
