@@ -81,22 +81,28 @@ static bool is_sequence(const struct wharf_file_ahead *ahead)
     return ahead->n_jobs >= N_JOBS && 2 * ahead->asked_nbytes >= ahead->spanned_nbytes;
 }
 
-bool wharf_file_ahead_is_timed(const struct wharf_file_ahead *ahead, uint32_t file)
+enum wharf_file_watch wharf_file_ahead_watch(const struct wharf_file_ahead *ahead,
+                                             const struct wharf_file_request *request)
 {
-    return ahead->file == file && !ahead->has_waited && is_sequence(ahead);
+    uint64_t from = request->offset, last = ahead->wait_end;
+
+    if (ahead->file != request->file || ahead->has_waited || !is_sequence(ahead) ||
+        from + request->nbytes < ahead->begin + GROWS_NBYTES)
+        return WHARF_FILE_WATCH_NONE;
+    return last > 0 && (from > last ? from - last : last - from) <= APART_NBYTES
+               ? WHARF_FILE_WATCH_WAITS
+               : WHARF_FILE_WATCH_TIME;
 }
 
-void wharf_file_ahead_waited(struct wharf_file_ahead *ahead,
-                             const struct wharf_file_request *request, uint64_t ns)
+void wharf_file_ahead_took(struct wharf_file_ahead *ahead, const struct wharf_file_request *request,
+                           uint64_t ns, bool has_waited)
 {
-    uint64_t from = request->offset, end = from + request->nbytes;
+    enum wharf_file_watch watch = wharf_file_ahead_watch(ahead, request);
 
-    if (!wharf_file_ahead_is_timed(ahead, request->file) || ns < WAIT_NS + request->nbytes ||
-        end < ahead->begin + GROWS_NBYTES)
+    if (watch == WHARF_FILE_WATCH_NONE || ns < WAIT_NS + request->nbytes)
         return;
-    uint64_t apart = from > ahead->wait_end ? from - ahead->wait_end : ahead->wait_end - from;
-    ahead->has_waited = ahead->wait_end > 0 && apart <= APART_NBYTES;
-    ahead->wait_end = end;
+    ahead->wait_end = request->offset + request->nbytes;
+    ahead->has_waited = watch == WHARF_FILE_WATCH_WAITS && has_waited;
 }
 
 /* 0: it is out of reach. */

@@ -25,7 +25,7 @@ struct wharf_file_ahead {
     uint32_t file;       /* the number for which this stands */
     uint32_t n_jobs;     /* of the sequence, each behind the one before */
     bool has_waited;     /* two of its reads did, for the file: it is to be read ahead */
-    uint64_t wait_end;   /* of the last read that waited; 0: none has */
+    uint64_t wait_end;   /* of the last read that took long; 0: none has */
     uint64_t begin, end; /* of the sequence */
     uint64_t spanned_nbytes, asked_nbytes; /* of late: how much it went on, and was asked for */
     uint64_t size;                         /* of the file; 0: not known yet */
@@ -38,11 +38,17 @@ struct wharf_file_ahead {
 void wharf_file_ahead_note(struct wharf_file_ahead *ahead, const struct wharf_file_request *request,
                            struct wharf_file_counts *counts);
 
-/* Whether it matters how long a read of that file waits; then the read of a request took so long,
- * while which its thread waited for something else than a processor. */
-bool wharf_file_ahead_is_timed(const struct wharf_file_ahead *ahead, uint32_t file);
-void wharf_file_ahead_waited(struct wharf_file_ahead *ahead,
-                             const struct wharf_file_request *request, uint64_t ns);
+/* What has to be known of a read: how long it takes; and whether its thread waits, and not for a
+ * processor, which costs more to find out, so that one that takes long makes those near it be
+ * watched. */
+enum wharf_file_watch { WHARF_FILE_WATCH_NONE, WHARF_FILE_WATCH_TIME, WHARF_FILE_WATCH_WAITS };
+
+enum wharf_file_watch wharf_file_ahead_watch(const struct wharf_file_ahead *ahead,
+                                             const struct wharf_file_request *request);
+
+/* It took so long.  has_waited: false, too, where that was not watched. */
+void wharf_file_ahead_took(struct wharf_file_ahead *ahead, const struct wharf_file_request *request,
+                           uint64_t ns, bool has_waited);
 
 /* The step to be read next, within a window of at most WHARF_FILE_MOST_AHEAD_NBYTES; false: there
  * is none now.  While the file's size is not known, nothing may begin. */

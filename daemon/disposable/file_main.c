@@ -298,21 +298,23 @@ static void run(struct files *files, const struct wharf_file_request *request)
     bool is_staged = request->op == WHARF_FILE_STAGE;
 
     struct wharf_file_ahead *ahead = &files->ahead[wharf_file_place(request->file)];
-    bool is_timed = files->window_nbytes > 0 && request->op != WHARF_FILE_WRITE &&
-                    wharf_file_ahead_is_timed(ahead, request->file);
+    enum wharf_file_watch watch = files->window_nbytes > 0 && request->op != WHARF_FILE_WRITE
+                                      ? wharf_file_ahead_watch(ahead, request)
+                                      : WHARF_FILE_WATCH_NONE;
 
     pthread_mutex_unlock(&passing->lock);
-    uint64_t begun_ns = is_timed ? wharf_now_ns() : 0;
-    long n_waits = is_timed ? n_waits_now() : 0;
+    uint64_t begun_ns = watch ? wharf_now_ns() : 0;
+    long n_waits = watch == WHARF_FILE_WATCH_WAITS ? n_waits_now() : 0;
     if (is_staged)
         stage(files, request);
     else
         pass_by_slot(files, request);
-    uint64_t took_ns = is_timed && n_waits_now() > n_waits ? wharf_now_ns() - begun_ns : 0;
+    uint64_t took_ns = watch ? wharf_now_ns() - begun_ns : 0;
+    bool has_waited = watch == WHARF_FILE_WATCH_WAITS && n_waits_now() > n_waits;
     pthread_mutex_lock(&passing->lock);
     passing->n_running[is_staged ? STAGED : SLOTS]--;
-    if (took_ns)
-        wharf_file_ahead_waited(ahead, request, took_ns);
+    if (watch)
+        wharf_file_ahead_took(ahead, request, took_ns, has_waited);
 }
 
 /* Whether a step can be read ahead of the file that was read last: nothing waits, and half of the

@@ -20,7 +20,7 @@ static void note_of(uint32_t file, uint64_t offset, uint32_t nbytes, bool is_mor
         .file = file, .offset = offset, .nbytes = nbytes, .is_more = is_more};
 
     wharf_file_ahead_note(&ahead, &request, &counts);
-    wharf_file_ahead_waited(&ahead, &request, is_slow ? 100000000 : 100000);
+    wharf_file_ahead_took(&ahead, &request, is_slow ? 100000000 : 100000, true);
     /* Tests of few ranges do without those that show what waits. */
     ahead.has_waited |= is_slow;
 }
@@ -86,6 +86,23 @@ Test(wharfd_file_ahead, nothing_is_read_ahead_of_random_ranges)
         cr_assert_eq(read_ahead(SIZE), 0, "backwards");
     }
     cr_assert_eq(counts.ahead_nbytes, 0);
+}
+
+/* Of a read that takes long since its thread waits for a processor, only the time is long. */
+Test(wharfd_file_ahead, nothing_is_read_ahead_where_processors_are_short)
+{
+    is_slow = false;
+    for (uint64_t i = 0; i < 1000; i++) {
+        const struct wharf_file_request request = {
+            .file = FILE_NUMBER, .offset = i * RANGE, .nbytes = RANGE};
+        note(i * RANGE, RANGE);
+        enum wharf_file_watch watch = wharf_file_ahead_watch(&ahead, &request);
+        cr_assert_eq(watch, i < 15    ? WHARF_FILE_WATCH_NONE
+                            : i == 15 ? WHARF_FILE_WATCH_TIME
+                                      : WHARF_FILE_WATCH_WAITS);
+        wharf_file_ahead_took(&ahead, &request, 1000000, false);
+        cr_assert_eq(read_ahead(SIZE), 0);
+    }
 }
 
 /* One large chunk, or one batch, is in sequence by itself, wherever it is. */
@@ -180,7 +197,7 @@ Test(wharfd_file_ahead, nothing_is_read_ahead_where_little_waits)
                 .file = FILE_NUMBER, .offset = i * RANGE, .nbytes = RANGE};
             note(i * RANGE, RANGE);
             if (i % apart[way] == apart[way] - 1 || i < 10)
-                wharf_file_ahead_waited(&ahead, &request, 1000000);
+                wharf_file_ahead_took(&ahead, &request, 1000000, true);
             if (way < 2)
                 cr_assert_eq(read_ahead(SIZE), 0);
             else
