@@ -210,6 +210,9 @@ $(BUILD)/obj/%.c.o: %.c $(BUILD)/flags | $(proto_gen:%=%.h)
 $(patsubst %,$(BUILD)/obj/encoders/%.c.o,rans/rans_decode zstd/zstd_decode zstd/zstd_reference blosc/blosc_decode blosc/blosc_reference): \
     private ALL_CFLAGS += -fstack-clash-protection
 
+# Switches between lanes are what tests of device code do most.
+$(BUILD)/obj/kernels/simt/simt.cc.o: private ALL_CXXFLAGS += $(if $(filter asan,$(VARIANT)),-O2 -fno-sanitize=undefined)
+
 device_codecs_h := $(BUILD)/gen/kernels/device_codecs.h
 $(BUILD)/obj/%.cc.o: %.cc $(BUILD)/flags | $(device_codecs_h)
 	$(say) CXX $<

@@ -26,6 +26,8 @@ namespace wharf
 namespace simt
 {
 
+__thread unsigned lane_now;
+
 using boost::context::detail::fcontext_t;
 using boost::context::detail::jump_fcontext;
 using boost::context::detail::make_fcontext;
@@ -45,16 +47,11 @@ constexpr size_t STACK_NBYTES = 256 * 1024;
  */
 constexpr size_t STACK_STAGGER = 5 * 64;
 
-struct lane {
-    fcontext_t context;
-    fiber_notes notes;
-};
-
 struct warp {
-    lane lanes[LANES];
-    lane home; /* the caller of run_warp */
+    fcontext_t lanes[LANES];
+    fcontext_t home; /* the caller of run_warp */
+    fiber_notes lane_notes, home_notes;
     char *stacks;
-    unsigned current;
     unsigned n_arrived;
     uint8_t order[LANES];
     lane_order order_kind;
@@ -105,7 +102,7 @@ thread_local uint32_t memory_time, block_since;
     fprintf(stderr,
             "simt: the warp has come apart at step %llu: lane %u is in %s (%s:%d), "
             "lane %u in %s (%s:%d)\n",
-            (unsigned long long)w.n_steps, w.order[0], w.what, file, w.at.line, w.current, what,
+            (unsigned long long)w.n_steps, w.order[0], w.what, file, w.at.line, lane_now, what,
             other, at.line);
     abort();
 }
@@ -170,23 +167,37 @@ void start_order(warp &w)
     choose_order(w);
 }
 
-/* What a lane that starts or goes on does first: note where the one before it stopped. */
-WHARF_NO_ASAN void take_over(transfer_t t, lane &now, fiber_notes *home)
+/*
+ * What a lane that starts or goes on does first: note where the one before it stopped.  For asan
+ * the lanes' stacks are one, between whose parts it is told of no switch: that would cost more than
+ * the switch itself.
+ */
+WHARF_NO_ASAN void take_over(warp &w, transfer_t t)
 {
     *static_cast<fcontext_t *>(t.data) = t.fctx;
-    fiber_arrive(now.notes, home);
-}
-
-WHARF_NO_ASAN void switch_to(lane &from, lane &to)
-{
-    fiber_leave(from.notes, to.notes);
-    take_over(jump_fcontext(to.context, &from.context), from, nullptr);
+    if (t.data == &w.home)
+        fiber_arrive(w.lane_notes, &w.home_notes);
 }
 
 WHARF_NO_ASAN void switch_to_lane(warp &w, unsigned from, unsigned to)
 {
-    w.current = to;
-    switch_to(w.lanes[from], w.lanes[to]);
+    lane_now = to;
+    take_over(w, jump_fcontext(w.lanes[to], &w.lanes[from]));
+}
+
+WHARF_NO_ASAN void go_home(warp &w)
+{
+    fiber_leave(w.lane_notes, w.home_notes);
+    take_over(w, jump_fcontext(w.home, &w.lanes[lane_now]));
+}
+
+/* All lanes of a round have come.  Each waits here, the last goes home. */
+WHARF_NO_ASAN void wait_for_home(warp &w, unsigned id)
+{
+    if (++w.n_arrived < LANES)
+        switch_to_lane(w, id, w.order[w.n_arrived]);
+    else
+        go_home(w);
 }
 
 /*
@@ -196,21 +207,15 @@ WHARF_NO_ASAN void switch_to_lane(warp &w, unsigned from, unsigned to)
 [[noreturn]] void lane_main(transfer_t t)
 {
     warp &w = *self;
-    unsigned id = w.current;
-    lane &own = w.lanes[id];
-    /* The first lane comes straight from the thread's own stack, and learns its bounds. */
-    take_over(t, own, id == w.order[0] ? &w.home.notes : nullptr);
+    unsigned id = lane_now;
+    take_over(w, t);
     for (;;) {
         if (w.block_routine)
             w.block_routine(w.shared, w.number, w.argument);
         else
             w.routine(w.shared, w.argument);
         meet("return", call_site(nullptr, 0), 0);
-        /* All have come to the end.  Each waits here for its next routine, the last goes home. */
-        if (++w.n_arrived < LANES)
-            switch_to_lane(w, id, w.order[w.n_arrived]);
-        else
-            switch_to(own, w.home);
+        wait_for_home(w, id);
     }
 }
 
@@ -222,13 +227,11 @@ warp::warp()
     for (unsigned i = 0; i < LANES; i++) {
         char *bottom = stacks + i * EACH;
         guard_page(bottom);
-        lane &l = lanes[i];
-        l.notes.bottom = bottom + PAGE;
-        l.notes.nbytes = STACK_NBYTES;
         size_t stagger = i * STACK_STAGGER;
-        l.context = make_fcontext(bottom + EACH - stagger, STACK_NBYTES - stagger, lane_main);
-        fiber_make(l.notes);
+        lanes[i] = make_fcontext(bottom + EACH - stagger, STACK_NBYTES - stagger, lane_main);
     }
+    lane_notes.bottom = stacks;
+    lane_notes.nbytes = LANES * EACH;
 }
 
 /* Who gets the addresses next gets them without poison. */
@@ -242,8 +245,6 @@ void unmap_shared(warp &w)
 
 warp::~warp()
 {
-    for (lane &l : lanes)
-        fiber_unmake(l.notes);
     munmap(stacks, LANES * (STACK_NBYTES + PAGE));
     unmap_shared(*this);
     self = nullptr;
@@ -283,7 +284,7 @@ void *lay_out_shared(warp &w, size_t nbytes, uint64_t seed)
 WHARF_NO_ASAN meeting &meet(const char *what, call_site at, uint64_t given)
 {
     warp &w = *self;
-    unsigned id = w.current;
+    unsigned id = lane_now;
     meeting &m = w.meetings[w.n_steps & 1];
     m.given[id] = given;
     if (w.n_arrived == 0) {
@@ -340,7 +341,7 @@ void end_copies(uint64_t &random)
 WHARF_NO_ASAN bool try_barrier(call_site at, barrier &b, uint32_t parity)
 {
     warp &w = *self;
-    unsigned id = w.current;
+    unsigned id = lane_now;
     meet("barrier_try", at, parity);
     if (id == w.order[0]) {
         end_copies(w.random);
@@ -351,18 +352,14 @@ WHARF_NO_ASAN bool try_barrier(call_site at, barrier &b, uint32_t parity)
     if (w.has_ended_phase)
         return true;
     w.polls = true;
-    /* All have come.  Each waits here for the other warps, the last goes home. */
-    if (++w.n_arrived < LANES)
-        switch_to_lane(w, id, w.order[w.n_arrived]);
-    else
-        switch_to(w.lanes[id], w.home);
+    wait_for_home(w, id);
     return false;
 }
 
 WHARF_NO_ASAN bool try_own_barrier(call_site at, barrier *b, uint32_t parity)
 {
     warp &w = *self;
-    unsigned id = w.current;
+    unsigned id = lane_now;
     bool has_ended = b && b->parity != parity;
     const meeting &m = meet("barrier_try_own", at, has_ended);
     if (id == w.order[0]) {
@@ -375,10 +372,7 @@ WHARF_NO_ASAN bool try_own_barrier(call_site at, barrier *b, uint32_t parity)
     if (w.has_ended_phase)
         return has_ended;
     w.polls = true;
-    if (++w.n_arrived < LANES)
-        switch_to_lane(w, id, w.order[w.n_arrived]);
-    else
-        switch_to(w.lanes[id], w.home);
+    wait_for_home(w, id);
     return false;
 }
 
@@ -386,7 +380,7 @@ WHARF_NO_ASAN bool try_own_barrier(call_site at, barrier *b, uint32_t parity)
 void copy_later(call_site at, void *to, const void *from, uint32_t nbytes, barrier &b)
 {
     meet("copy_ahead", at, nbytes);
-    if (self->current != 0)
+    if (lane_now != 0)
         return;
     if (n_copies == MAX_COPIES)
         fail("too many copies are under way");
@@ -397,20 +391,15 @@ void copy_later(call_site at, void *to, const void *from, uint32_t nbytes, barri
 owner look_at_access(const void *p, moment &ret_moment)
 {
     warp *w = self;
-    if (!w || !w->running)
+    if (!w || !w->running || p == &lane_now)
         return owner::nobody;
-    ret_moment = {w->number, w->current, memory_time,
-                  w->since > block_since ? w->since : block_since, block_since};
+    ret_moment = {w->number, lane_now, memory_time, w->since > block_since ? w->since : block_since,
+                  block_since};
     size_t in_stacks = (size_t)(static_cast<const char *>(p) - w->stacks);
     if (in_stacks < LANES * (STACK_NBYTES + PAGE))
-        return in_stacks / (STACK_NBYTES + PAGE) == w->current ? owner::layer : owner::other_lane;
+        return in_stacks / (STACK_NBYTES + PAGE) == lane_now ? owner::layer : owner::other_lane;
     size_t in_warp = (size_t)(static_cast<const char *>(p) - reinterpret_cast<char *>(w));
     return in_warp < sizeof *w ? owner::layer : owner::shared;
-}
-
-unsigned current_lane()
-{
-    return self->current;
 }
 
 uint64_t steps_so_far()
@@ -433,8 +422,8 @@ void sleep_thread(unsigned ns)
 
 void misaligned(const void *p, size_t nbytes)
 {
-    fprintf(stderr, "simt: lane %u accesses %zu bytes at %p, which is not aligned\n",
-            self ? self->current : 0, nbytes, p);
+    fprintf(stderr, "simt: lane %u accesses %zu bytes at %p, which is not aligned\n", lane_now,
+            nbytes, p);
     abort();
 }
 
@@ -442,7 +431,7 @@ void not_uniform(call_site at, uint64_t first, uint64_t own)
 {
     fprintf(stderr,
             "simt: lane %u has %llu and lane 0 has %llu for what is to be uniform (%s:%d)\n",
-            self->current, (unsigned long long)own, (unsigned long long)first, at.file, at.line);
+            lane_now, (unsigned long long)own, (unsigned long long)first, at.file, at.line);
     abort();
 }
 
@@ -462,13 +451,16 @@ void begin(warp &w, const options &opt, void *shared, void *argument)
 }
 
 /* Runs the warp until all its lanes are at a syncblock() or at the end. */
-void go_on(warp &w)
+WHARF_NO_ASAN void go_on(warp &w)
 {
     self = &w;
     w.waits = w.polls = false;
     w.n_arrived = 0;
-    w.current = w.order[0];
-    switch_to(w.home, w.lanes[w.current]);
+    lane_now = w.order[0];
+    fiber_leave(w.home_notes, w.lane_notes);
+    transfer_t t = jump_fcontext(w.lanes[lane_now], &w.home);
+    *static_cast<fcontext_t *>(t.data) = t.fctx;
+    fiber_arrive(w.home_notes, nullptr);
 }
 
 uint64_t next_run()
@@ -519,7 +511,6 @@ uint64_t run_warp(const options &opt, routine_fn *routine, void *argument, size_
     w.running = true;
     w.routine = routine;
     begin(w, opt, lay_out_shared(w, shared_nbytes, opt.seed + next_run()), argument);
-    fiber_home(w.home.notes);
     go_on(w);
     w.running = false;
     return w.n_steps;
@@ -528,7 +519,7 @@ uint64_t run_warp(const options &opt, routine_fn *routine, void *argument, size_
 WHARF_NO_ASAN bool meet_block(call_site at, bool p)
 {
     warp &w = *self;
-    unsigned id = w.current;
+    unsigned id = lane_now;
     const meeting &m = meet("syncblock", at, p);
     if (id == w.order[0]) {
         w.block_given = false;
@@ -537,11 +528,7 @@ WHARF_NO_ASAN bool meet_block(call_site at, bool p)
     }
     w.at = at;
     w.waits = true;
-    /* All have come.  Each waits here for the other warps, the last goes home. */
-    if (++w.n_arrived < LANES)
-        switch_to_lane(w, id, w.order[w.n_arrived]);
-    else
-        switch_to(w.lanes[id], w.home);
+    wait_for_home(w, id);
     /* The lanes before in this round have gone on to their next meeting. */
     return w.block_any;
 }
@@ -560,7 +547,6 @@ uint64_t run_block(const options &opt, unsigned n_warps, block_routine_fn *routi
         w.block_routine = routine;
         w.number = i;
         begin(w, opt, shared, argument);
-        fiber_home(w.home.notes);
     }
     uint64_t random = opt.seed;
     unsigned n_idle = 0; /* rounds in which all warps asked barriers and none went on */

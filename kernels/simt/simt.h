@@ -135,7 +135,17 @@ enum class owner {
 };
 owner look_at_access(const void *p, moment &ret_moment);
 
-unsigned current_lane();
+/* Of small functions, what an access and a collective always go through: also where the compiler is
+ * told to optimise little, as with sanitizers, these are no calls. */
+#define WHARF_SIMT_INLINE inline __attribute__((always_inline))
+
+/* (Of C++'s own thread_local an access is a call, which looks whether there is something to set.)
+ */
+extern __thread unsigned lane_now __attribute__((tls_model("initial-exec")));
+WHARF_SIMT_INLINE unsigned current_lane()
+{
+    return lane_now;
+}
 uint64_t steps_so_far();
 uint64_t monotonic_ns();
 /* The whole thread, hence all lanes; the kernel makes it some ten microseconds more. */
@@ -143,7 +153,7 @@ void sleep_thread(unsigned ns);
 void misaligned(const void *p, size_t nbytes);
 void not_uniform(call_site at, uint64_t first, uint64_t own);
 
-inline void check_aligned(const void *p, size_t nbytes)
+WHARF_SIMT_INLINE void check_aligned(const void *p, size_t nbytes)
 {
     if (reinterpret_cast<uintptr_t>(p) % nbytes)
         misaligned(p, nbytes);

@@ -35,7 +35,7 @@ inline uint32_t opaque(uint32_t v)
     return v;
 }
 
-inline unsigned lane_id()
+WHARF_SIMT_INLINE unsigned lane_id()
 {
     return simt::current_lane();
 }
@@ -45,7 +45,7 @@ inline uint32_t lanemask_lt()
     return (1u << lane_id()) - 1;
 }
 
-inline void syncwarp(call_site at = {})
+WHARF_SIMT_INLINE void syncwarp(call_site at = {})
 {
     simt::meet(simt::SYNCWARP, at, 0);
 }
@@ -93,28 +93,28 @@ inline void copy_ahead(void *to, const void *from, uint32_t nbytes, shared_barri
 }
 
 template <typename T>
-inline T shfl(T v, unsigned src, call_site at = {})
+WHARF_SIMT_INLINE T shfl(T v, unsigned src, call_site at = {})
 {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8);
     return (T)simt::meet("shfl", at, (uint64_t)v).given[src & 31];
 }
 
 template <unsigned N, typename T>
-inline T shfl_in(T v, unsigned src, call_site at = {})
+WHARF_SIMT_INLINE T shfl_in(T v, unsigned src, call_site at = {})
 {
     static_assert(N <= 32 && (N & (N - 1)) == 0 && (sizeof(T) == 4 || sizeof(T) == 8));
     return (T)simt::meet("shfl_in", at, (uint64_t)v).given[lane_id() / N * N + src % N];
 }
 
 template <unsigned LANE, typename T>
-inline T from_lane(T v, call_site at = {})
+WHARF_SIMT_INLINE T from_lane(T v, call_site at = {})
 {
     static_assert(LANE < 32 && (sizeof(T) == 4 || sizeof(T) == 8));
     return (T)simt::meet("from_lane", at, (uint64_t)v).given[LANE];
 }
 
 template <typename T>
-inline T shfl_up(T v, unsigned delta, call_site at = {})
+WHARF_SIMT_INLINE T shfl_up(T v, unsigned delta, call_site at = {})
 {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8);
     unsigned lane = lane_id();
@@ -123,7 +123,7 @@ inline T shfl_up(T v, unsigned delta, call_site at = {})
 }
 
 template <typename T>
-inline T shfl_down(T v, unsigned delta, call_site at = {})
+WHARF_SIMT_INLINE T shfl_down(T v, unsigned delta, call_site at = {})
 {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8);
     unsigned lane = lane_id();
@@ -180,7 +180,7 @@ inline bool any_lane(bool p, call_site at = {})
     return simt::fold("any_lane", at, p, 0, [](uint32_t r, uint32_t v, unsigned) { return r | v; });
 }
 
-inline uint32_t match_any(uint32_t v, call_site at = {})
+WHARF_SIMT_INLINE uint32_t match_any(uint32_t v, call_site at = {})
 {
     const simt::meeting &m = simt::meet("match_any", at, v);
     uint32_t mask = 0;
@@ -220,7 +220,7 @@ inline uint32_t reduce_xor(uint32_t v, call_site at = {})
 }
 
 /* The hardware takes the values together by OR; different ones are a mistake that it hides. */
-inline uint32_t uniform(uint32_t v, call_site at = {})
+WHARF_SIMT_INLINE uint32_t uniform(uint32_t v, call_site at = {})
 {
     uint64_t first = simt::meet("uniform", at, v).given[0];
     if (first != v)
@@ -254,7 +254,7 @@ inline uint32_t inclusive_max(uint32_t v, call_site at = {})
                       [](uint32_t r, uint32_t x) { return r > x ? r : x; });
 }
 
-inline unsigned popc(uint32_t x)
+WHARF_SIMT_INLINE unsigned popc(uint32_t x)
 {
     return (unsigned)__builtin_popcount(x);
 }
@@ -277,7 +277,7 @@ inline uint32_t brev(uint32_t x)
     return __builtin_bswap32(x);
 }
 
-inline uint32_t funnel_right(uint32_t lo, uint32_t hi, unsigned n)
+WHARF_SIMT_INLINE uint32_t funnel_right(uint32_t lo, uint32_t hi, unsigned n)
 {
     return (uint32_t)(((uint64_t)hi << 32 | lo) >> (n & 31));
 }
@@ -328,7 +328,7 @@ inline uint32_t dot4(uint32_t a, uint32_t b, uint32_t c)
  * that a misaligned access is on the GPU.
  */
 template <typename T>
-inline T load(const T *p)
+WHARF_SIMT_INLINE T load(const T *p)
 {
     simt::check_aligned(p, sizeof(T));
     T v;
@@ -349,7 +349,7 @@ inline T load_part(const T *p, unsigned first, unsigned n)
 }
 
 template <typename T>
-inline T load_nc(const T *p)
+WHARF_SIMT_INLINE T load_nc(const T *p)
 {
     return load(p);
 }
@@ -426,7 +426,7 @@ inline void store_eight_if(bool stores, uint8_t *p, uint32_t low, uint32_t high)
 }
 
 template <typename T>
-inline void store(T *p, T v)
+WHARF_SIMT_INLINE void store(T *p, T v)
 {
     simt::check_aligned(p, sizeof(T));
     memcpy(p, &v, sizeof(T));
