@@ -227,6 +227,11 @@ void look(const void *p, size_t nbytes, bool writes, const void *return_address)
                                                      uint##nbits##_t v, int, int)                  \
     {                                                                                              \
         return __atomic_compare_exchange_n(p, old, v, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);   \
+    }                                                                                              \
+    int __tsan_atomic##nbits##_compare_exchange_strong(uint##nbits##_t *p, uint##nbits##_t *old,   \
+                                                       uint##nbits##_t v, int, int)                \
+    {                                                                                              \
+        return __atomic_compare_exchange_n(p, old, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);  \
     }
 
 extern "C" {
