@@ -210,7 +210,9 @@ $(BUILD)/obj/%.c.o: %.c $(BUILD)/flags | $(proto_gen:%=%.h)
 $(patsubst %,$(BUILD)/obj/encoders/%.c.o,rans/rans_decode zstd/zstd_decode zstd/zstd_reference blosc/blosc_decode blosc/blosc_reference): \
     private ALL_CFLAGS += -fstack-clash-protection
 
-# Switches between lanes are what tests of device code do most.
+# Device code comes in so many forms that what a debugger may know of each is a quarter of the time.
+# Switches between lanes are what tests of it do most.
+$(BUILD)/obj/kernels/simt/%.cc.o: private ALL_CXXFLAGS += -g1
 $(BUILD)/obj/kernels/simt/simt.cc.o: private ALL_CXXFLAGS += $(if $(filter asan,$(VARIANT)),-O2 -fno-sanitize=undefined)
 
 device_codecs_h := $(BUILD)/gen/kernels/device_codecs.h

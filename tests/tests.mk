@@ -33,6 +33,13 @@ unit_main   := $(if $(filter asan tsan,$(VARIANT)),$(call obj,tests/unit/direct_
 fuzz_main   := $(if $(filter fuzz,$(VARIANT)),,$(call obj,tests/fuzz/replay_main.c))
 fuzz_engine := $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer)
 
+# What tests call is to be quick; their own code, which is as much, is to be compiled quickly.  Of device
+# code in it a sanitizer's test takes its time from what the optimiser leaves.
+own_c_flags   := $(if $(filter release,$(VARIANT)),-Og -g1,$(if $(filter asan tsan,$(VARIANT)),-O0))
+own_cxx_flags := $(if $(filter release,$(VARIANT)),-Og -g1)
+$(BUILD)/obj/tests/unit/%.c.o: private ALL_CFLAGS += $(own_c_flags)
+$(BUILD)/obj/tests/unit/%.cc.o: private ALL_CXXFLAGS += $(own_cxx_flags)
+
 # What tests and fuzz targets link beside their own object; those of the daemon use its parts or run it.
 test_parts   := $(unit_main) $(TESTLIB) $(simt_a) $(ENCODING_LIB)
 wharfd_parts := $(unit_main) $(TESTLIB) $(DAEMON_A) $(ENCODING_LIB)
