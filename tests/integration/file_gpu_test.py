@@ -48,6 +48,22 @@ def place(**members):
     return {'src_region': FILE, 'dst_region': GPU, **members}
 
 
+def hanging_client(mount, **options):
+    """A client whose file's reads hang; that file."""
+    session, memory = gpu_client(**options)
+    fd = mount.open('read-hang')
+    register(session, fd, read_only=True)
+    return session, memory, fd
+
+
+def serves_another_client():
+    session, memory = gpu_client()
+    register(session, new_file(TEXT), read_only=True)
+    expect(session.run(**stored(**place(src_nbytes=90, dst_nbytes=90))), 'ok', engine=SIMT)
+    equal(memory.read(0, 90), TEXT[:90])
+    session.close()
+
+
 def is_of(completion):
     equal(completion['engine'], SIMT, f'engine of {completion}')
 
@@ -295,11 +311,8 @@ def test_errors_of_files_are_told():
 def hanging(mount):
     """Reads that hang are in nobody's way: not another file's of their session, and not another
     session's.  Their jobs can be cancelled; what comes late changes nothing."""
-    session, memory = gpu_client(n_entries=256)
-    fd = mount.open('read-hang')
-    register(session, fd, read_only=True)
-    file = new_file(TEXT)
-    register(session, file, region=SPARSE, read_only=True)
+    session, memory, fd = hanging_client(mount, n_entries=256)
+    register(session, new_file(TEXT), region=SPARSE, read_only=True)
     for i in range(2):
         session.submit(**stored(user_data=1000 + i, **place(src_nbytes=90, dst_nbytes=90)))
     mount.await_hanging(2)
@@ -308,11 +321,7 @@ def hanging(mount):
                                           dst_region=GPU, dst_offset=4096, dst_nbytes=90))
         expect(completion, 'ok', engine=SIMT)
         equal(memory.read(4096, 90), TEXT[i:i + 90])
-    other, others = gpu_client()
-    register(other, file, read_only=True)
-    expect(other.run(**stored(**place(src_nbytes=90, dst_nbytes=90))), 'ok', engine=SIMT)
-    equal(others.read(0, 90), TEXT[:90])
-    other.close()
+    serves_another_client()
     session.submit(opcode=wc.OP_CANCEL, src_offset=1000, user_data=7)
     done = {c['user_data']: c for c in session.wait(2)}
     expect(done[1000], 'cancelled')
@@ -359,9 +368,7 @@ def test_reads_that_hang_leave_a_thread_for_registering():
 
 
 def killed_while_it_hangs(mount):
-    session, memory = gpu_client()
-    fd = mount.open('read-hang')
-    register(session, fd, read_only=True)
+    session, memory, fd = hanging_client(mount)
     session.submit(**stored(**place(src_nbytes=90, dst_nbytes=90)))
     mount.await_hanging(1)
     [process] = io_processes()
@@ -385,9 +392,7 @@ def test_killed_process_that_hangs_loses_no_job():
 
 
 def client_that_goes(mount):
-    session, _ = gpu_client()
-    fd = mount.open('read-hang')
-    register(session, fd, read_only=True)
+    session, _, fd = hanging_client(mount)
     for i in range(20):
         session.submit(**stored(user_data=i, **place(src_nbytes=90, dst_nbytes=90)))
     mount.await_hanging(1)
@@ -395,11 +400,7 @@ def client_that_goes(mount):
     os.close(fd)
     mount.end()
     wait_until(lambda: not io_processes(), 'the process for files lives on')
-    again, memory = gpu_client()
-    register(again, new_file(TEXT), read_only=True)
-    expect(again.run(**stored(**place(src_nbytes=90, dst_nbytes=90))), 'ok', engine=SIMT)
-    equal(memory.read(0, 90), TEXT[:90])
-    again.close()
+    serves_another_client()
 
 
 def test_client_that_goes_while_its_file_hangs_leaves_nothing():
@@ -431,9 +432,7 @@ def test_area_is_paid_for_until_its_process_is_gone():
 
 
 def late(mount):
-    session, _ = gpu_client()
-    fd = mount.open('read-hang')
-    register(session, fd, read_only=True)
+    session, _, fd = hanging_client(mount)
     session.submit(**stored(**place(src_nbytes=90, dst_nbytes=90)))
     equal(lost(session), errno.ESHUTDOWN)
     [completion] = session._take()  # pylint: disable=protected-access

@@ -14,47 +14,21 @@
 #include "encoders/little_endian.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/lib/test_data.h"
-#include "tests/lib/test_guard.h"
-#include "tests/lib/test_outcome.h"
 #include "tests/lib/test_pack.h"
 #include "tests/lib/test_random.h"
-
-/* By one kernel, to memory `skew` bytes before a page's end. */
-static void expect_same_of(uint32_t kernel, const struct wharf_device_chunk *like, unsigned seed,
-                           unsigned skew, const char *what)
-{
-    struct test_guard in = test_guard_copy(like->in, like->in_nbytes, TEST_GUARD_END);
-    struct test_guard out = test_guard_new(like->out_avail + skew, TEST_GUARD_END);
-    struct test_guard want_out = test_guard_new(like->out_avail, TEST_GUARD_END);
-    const struct wharf_codec_setting setting = {.parameter = like->parameter};
-    struct wharf_device_chunk chunk = *like;
-    struct wharf_outcome got, want;
-    struct wharf_device_batch batch = {&chunk, &got, 1, kernel};
-
-    chunk.in = in.data;
-    chunk.out = out.data;
-    chunk.codec = WHARF_CODEC_BLOSC;
-    wharf_codec_find(WHARF_CODEC_BLOSC)
-        ->ops->decode(in.data, like->in_nbytes, want_out.data, like->out_avail, &setting, &want);
-    cr_assert_eq(wharf_simt_decode_batch(&batch, (enum wharf_simt_order)(seed % 3), seed, NULL), 0);
-    cr_assert(test_outcome_same(&got, &want), "%s, kernel %x, seed %u: %s, not %s", what, kernel,
-              seed, test_outcome_text(&got).text, test_outcome_text(&want).text);
-    if (want.result == WHARF_OK && want.out_nbytes > 0)
-        cr_assert_eq(memcmp(out.data, want_out.data, want.out_nbytes), 0, "%s, kernel %x, seed %u",
-                     what, kernel, seed);
-    test_guard_free(&want_out);
-    test_guard_free(&out);
-    test_guard_free(&in);
-}
+#include "tests/unit/device_compare.h"
 
 static void expect_same(const uint8_t *stream, size_t nbytes, size_t out_avail, uint32_t parameter,
                         unsigned seed, const char *what)
 {
-    const struct wharf_device_chunk like = {
-        .in = stream, .in_nbytes = nbytes, .out_avail = out_avail, .parameter = parameter};
+    const struct wharf_device_chunk chunk = {.in = stream,
+                                             .in_nbytes = nbytes,
+                                             .out_avail = out_avail,
+                                             .codec = WHARF_CODEC_BLOSC,
+                                             .parameter = parameter};
 
-    expect_same_of(WHARF_CODEC_BLOSC, &like, seed, seed % 5, what);
-    expect_same_of(WHARF_DEVICE_ANY_CODEC, &like, seed, 0, what);
+    compare_on_device(WHARF_CODEC_BLOSC, chunk, seed % 5, seed, what);
+    compare_on_device(WHARF_DEVICE_ANY_CODEC, chunk, 0, seed, what);
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------- */

@@ -8,11 +8,9 @@
 #include <string.h>
 
 #include "encoders/deflate/deflate.h"
-#include "kernels/simt/simt_batch.h"
 #include "proto/wharf_result.h"
 #include "tests/lib/test_forge.h"
-#include "tests/lib/test_guard.h"
-#include "tests/lib/test_outcome.h"
+#include "tests/unit/device_compare.h"
 
 static const uint32_t kernels[] = {
     WHARF_CODEC_DEFLATE,
@@ -26,30 +24,11 @@ enum { N_KERNELS = sizeof(kernels) / sizeof(kernels[0]) };
 static void compare(const uint8_t *in, size_t in_nbytes, size_t out_avail, uint64_t number,
                     struct wharf_outcome *ret_want)
 {
-    struct test_guard source = test_guard_copy(in, in_nbytes, TEST_GUARD_END);
-    struct test_guard want_out = test_guard_new(out_avail, TEST_GUARD_END);
-    struct test_guard out = test_guard_new(out_avail, TEST_GUARD_END);
-    struct wharf_outcome want;
-    struct wharf_outcome got;
+    const struct wharf_device_chunk chunk = {
+        .in = in, .in_nbytes = in_nbytes, .out_avail = out_avail, .codec = WHARF_CODEC_DEFLATE};
 
-    wharf_deflate_decode(source.data, in_nbytes, want_out.data, out_avail, NULL, &want);
-    struct wharf_device_chunk chunk = {.in = source.data,
-                                       .in_nbytes = in_nbytes,
-                                       .out = out.data,
-                                       .out_avail = out_avail,
-                                       .codec = WHARF_CODEC_DEFLATE};
-    struct wharf_device_batch batch = {&chunk, &got, 1, kernels[number / 3 % N_KERNELS]};
-    cr_assert_eq(wharf_simt_decode_batch(&batch, (enum wharf_simt_order)(number % 3), number, NULL),
-                 0);
-    cr_assert(test_outcome_same(&got, &want), "stream %" PRIu64 ": %s; not %s", number,
-              test_outcome_text(&got).text, test_outcome_text(&want).text);
-    if (want.out_nbytes)
-        cr_assert_eq(memcmp(out.data, want_out.data, want.out_nbytes), 0, "stream %" PRIu64,
-                     number);
-    test_guard_free(&source);
-    test_guard_free(&want_out);
-    test_guard_free(&out);
-    *ret_want = want;
+    *ret_want =
+        compare_on_device(kernels[number / 3 % N_KERNELS], chunk, 0, number, "a forged stream");
 }
 
 Test(deflate_forge_simt, decodes_codes_of_any_shape)

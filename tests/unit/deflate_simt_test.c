@@ -14,10 +14,9 @@
 
 #include "encoders/codec.h"
 #include "kernels/simt/simt_batch.h"
-#include "tests/lib/test_guard.h"
-#include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
 #include "tests/lib/test_rounds.h"
+#include "tests/unit/device_compare.h"
 
 enum { MAX_NBYTES = 200000 };
 
@@ -159,37 +158,14 @@ static size_t pack(uint32_t kernel, int level, int strategy, int mem_level, int 
 
 /* ---- comparison ----------------------------------------------------------------------------- */
 
-/* Decodes on both, with `lanes` for order; the outputs end at guard pages. */
+/* Decodes on both, with `lanes` for order. */
 static struct wharf_outcome compare(uint32_t kernel, const uint8_t *in, size_t in_nbytes,
                                     size_t out_avail, int lanes, const char *what, size_t number)
 {
-    uint32_t codec = codec_of(kernel);
-    struct test_guard source = test_guard_copy(in, in_nbytes, TEST_GUARD_END);
-    struct test_guard want_out = test_guard_new(out_avail, TEST_GUARD_END);
-    struct test_guard out = test_guard_new(out_avail, TEST_GUARD_END);
-    struct wharf_outcome want;
-    struct wharf_outcome got;
+    const struct wharf_device_chunk chunk = {
+        .in = in, .in_nbytes = in_nbytes, .out_avail = out_avail, .codec = codec_of(kernel)};
 
-    memset(&got, 0xff, sizeof(got));
-    wharf_codec_find(codec)->ops->decode(source.data, in_nbytes, want_out.data, out_avail, NULL,
-                                         &want);
-    struct wharf_device_chunk chunk = {.in = source.data,
-                                       .in_nbytes = in_nbytes,
-                                       .out = out.data,
-                                       .out_avail = out_avail,
-                                       .codec = codec};
-    struct wharf_device_batch batch = {&chunk, &got, 1, kernel};
-    cr_assert_eq(wharf_simt_decode_batch(&batch, (enum wharf_simt_order)lanes, number, NULL), 0);
-    cr_assert(test_outcome_same(&got, &want), "%s %zu, kernel %x, order %d: %s; not %s", what,
-              number, kernel, lanes, test_outcome_text(&got).text, test_outcome_text(&want).text);
-    for (size_t i = 0; i < got.out_nbytes; i++)
-        cr_assert(out.data[i] == want_out.data[i],
-                  "%s %zu, kernel %x, order %d: byte %zu is %02x, expected %02x", what, number,
-                  kernel, lanes, i, out.data[i], want_out.data[i]);
-    test_guard_free(&source);
-    test_guard_free(&want_out);
-    test_guard_free(&out);
-    return want;
+    return compare_on_device(kernel, chunk, 0, 3 * number + (unsigned)lanes, what);
 }
 
 static uint8_t data[MAX_NBYTES];

@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 
+#include "encoders/decode_job.h"
 #include "proto/wharf_job.h"
 #include "tests/lib/test_epoch.h"
 #include "tests/lib/test_random.h"
@@ -45,6 +46,23 @@ static inline struct wharf_work_item stored_item(const uint8_t *src, uint32_t nb
         .codec = WHARF_CODEC_STORED,
         .opcode = WHARF_WORK_DECODE,
     };
+}
+
+/* What the CPU engine says of the same job. */
+static inline struct wharf_outcome cpu_outcome(const struct wharf_work_item *item, uint8_t *out)
+{
+    struct wharf_decode_job job = {
+        .codec = item->codec,
+        .flags = item->flags,
+        .checksum = item->checksum,
+        .in = (const uint8_t *)(uintptr_t)item->src,
+        .in_nbytes = item->src_nbytes,
+        .out = out,
+        .out_avail = item->dst_nbytes,
+    };
+    struct wharf_outcome outcome;
+    wharf_decode_job_run(&job, 0, &outcome);
+    return outcome;
 }
 
 static inline void fill(struct test_random *random, uint8_t *out, size_t nbytes)

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "encoders/decode_job.h"
 #include "tests/lib/test_guard.h"
 #include "tests/lib/test_pack.h"
 #include "tests/lib/test_rounds.h"
@@ -80,20 +79,10 @@ static void run(struct test_epoch *t, struct chunk *chunk, uint32_t part)
 {
     static uint8_t expected[CHUNK_NBYTES];
     const struct wharf_work_item *item = &chunk->item;
-    struct wharf_decode_job job = {
-        .codec = item->codec,
-        .flags = item->flags,
-        .checksum = item->checksum,
-        .in = (const uint8_t *)(uintptr_t)item->src,
-        .in_nbytes = item->src_nbytes,
-        .out = expected,
-        .out_avail = item->dst_nbytes,
-    };
-    struct wharf_outcome outcome;
 
     memset(chunk->dst.data, 0x5a, chunk->dst.nbytes);
     struct wharf_work_completion completion = test_epoch_run(t, item);
-    wharf_decode_job_run(&job, 0, &outcome);
+    struct wharf_outcome outcome = cpu_outcome(item, expected);
     expect(&completion, outcome.result, outcome.reason, (uint32_t)outcome.in_nbytes,
            (uint32_t)outcome.out_nbytes);
     cr_expect_eq(completion.bit_offset, outcome.bit_offset);

@@ -16,7 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "encoders/decode_job.h"
 #include "tests/lib/test_guard.h"
 #include "tests/lib/test_pack.h"
 #include "tests/lib/test_rounds.h"
@@ -63,23 +62,6 @@ Test(epoch, copies_stored_items_of_any_size_and_alignment)
         free(data);
     }
     test_epoch_close(&t);
-}
-
-/* What the CPU engine says of the same job. */
-static struct wharf_outcome cpu_outcome(const struct wharf_work_item *item, uint8_t *out)
-{
-    struct wharf_decode_job job = {
-        .codec = item->codec,
-        .flags = item->flags,
-        .checksum = item->checksum,
-        .in = (const uint8_t *)(uintptr_t)item->src,
-        .in_nbytes = item->src_nbytes,
-        .out = out,
-        .out_avail = item->dst_nbytes,
-    };
-    struct wharf_outcome outcome;
-    wharf_decode_job_run(&job, 0, &outcome);
-    return outcome;
 }
 
 /* Every codec with a decoder, good and damaged, to all three kinds of destinations. */

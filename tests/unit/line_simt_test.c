@@ -9,39 +9,19 @@
 #include <string.h>
 
 #include "encoders/line/line_shape.h"
-#include "kernels/simt/simt_batch.h"
-#include "tests/lib/test_guard.h"
 #include "tests/lib/test_lines.h"
-#include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
+#include "tests/unit/device_compare.h"
 
 enum { MAX_NBYTES = 20000 };
 
 static uint32_t expect_same(uint32_t codec, const uint8_t *stream, size_t nbytes, size_t out_avail,
                             unsigned order)
 {
-    static uint8_t want_out[MAX_NBYTES];
-    struct test_guard in = test_guard_copy(stream, nbytes, TEST_GUARD_END);
-    struct test_guard out = test_guard_new(out_avail, TEST_GUARD_END);
-    struct wharf_device_chunk chunk = {.in = in.data,
-                                       .in_nbytes = in.nbytes,
-                                       .out = out.data,
-                                       .out_avail = out_avail,
-                                       .codec = codec};
-    struct wharf_outcome want, got;
-    struct wharf_device_batch batch = {&chunk, &got, 1, codec};
+    const struct wharf_device_chunk chunk = {
+        .in = stream, .in_nbytes = nbytes, .out_avail = out_avail, .codec = codec};
 
-    wharf_line_decode(codec, stream, nbytes, want_out, out_avail, NULL, &want);
-    cr_assert_eq(wharf_simt_decode_batch(&batch, (enum wharf_simt_order)(order % 3), order, NULL),
-                 0);
-    cr_assert(test_outcome_same(&got, &want), "codec %u, %zu bytes: %s; not %s", codec, nbytes,
-              test_outcome_text(&got).text, test_outcome_text(&want).text);
-    if (want.result == WHARF_OK)
-        cr_assert(want.out_nbytes == 0 || memcmp(out.data, want_out, want.out_nbytes) == 0,
-                  "codec %u: another output", codec);
-    test_guard_free(&in);
-    test_guard_free(&out);
-    return want.result;
+    return compare_on_device(codec, chunk, 0, order, "lines").result;
 }
 
 Test(line_simt, streams_of_all_shapes_come_back)

@@ -11,9 +11,8 @@
 
 #include "encoders/codec.h"
 #include "kernels/simt/simt_batch.h"
-#include "tests/lib/test_guard.h"
-#include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
+#include "tests/unit/device_compare.h"
 
 enum { IN_NBYTES = 40000, OUT_NBYTES = 1 << 18 };
 /* Of streams that a warp decodes, and of those of which a block takes several parts and batches. */
@@ -150,26 +149,12 @@ static void put_snappy(struct writer *w, enum kind kind)
 static void expect_same(uint32_t kernel, const uint8_t *stream, size_t nbytes, size_t out_avail,
                         enum wharf_simt_order order)
 {
-    uint32_t codec = kernel & ~WHARF_DEVICE_KERNEL_BITS;
-    static uint8_t want_out[OUT_NBYTES];
-    struct test_guard in = test_guard_copy(stream, nbytes, TEST_GUARD_END);
-    struct test_guard out = test_guard_new(out_avail, TEST_GUARD_END);
-    struct wharf_device_chunk chunk = {.in = in.data,
-                                       .in_nbytes = in.nbytes,
-                                       .out = out.data,
-                                       .out_avail = out_avail,
-                                       .codec = codec};
-    struct wharf_outcome want, got;
-    struct wharf_device_batch batch = {&chunk, &got, 1, kernel};
+    const struct wharf_device_chunk chunk = {.in = stream,
+                                             .in_nbytes = nbytes,
+                                             .out_avail = out_avail,
+                                             .codec = kernel & ~WHARF_DEVICE_KERNEL_BITS};
 
-    wharf_codec_find(codec)->ops->decode(stream, nbytes, want_out, out_avail, NULL, &want);
-    cr_assert_eq(wharf_simt_decode_batch(&batch, order, nbytes, NULL), 0);
-    cr_assert(test_outcome_same(&got, &want), "kernel %x, %zu bytes: %s; not %s", kernel, nbytes,
-              test_outcome_text(&got).text, test_outcome_text(&want).text);
-    if (want.result == WHARF_OK)
-        cr_assert_eq(memcmp(out.data, want_out, want.out_nbytes), 0, "another output");
-    test_guard_free(&in);
-    test_guard_free(&out);
+    compare_on_device(kernel, chunk, 0, 3 * nbytes + order, "a stream");
 }
 
 static void try_kinds(uint32_t kernel, unsigned n_streams, bool are_long)

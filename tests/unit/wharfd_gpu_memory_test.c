@@ -16,10 +16,10 @@
 #include "tests/lib/test_client.h"
 #include "tests/lib/test_gpu_memory.h"
 #include "tests/lib/test_random.h"
-#include "tests/lib/test_storm.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
 #include "tests/lib/test_worker.h"
+#include "tests/unit/gpu_storm.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 #define MiB ((uint64_t)1 << 20)
@@ -55,38 +55,19 @@ static void wait_for_metric(const char *name, double value)
 
 static void check_storm(uint32_t engine, uint64_t seed)
 {
-    struct test_chunks chunks;
+    struct gpu_storm g;
 
     start("");
-    test_chunks_init(&chunks, seed, 60, 1000, 8);
     struct wharf *wharf = open_handle(engine);
-    struct test_storm storm = {
-        .wharf = wharf,
-        .chunks = &chunks,
-        .seed = seed,
-        .n_jobs = 600,
-        .n_in_flight = 32,
-        .batch_one_in = 4,
-        .cancel_one_in = 10,
-        .limit_s = 600,
-    };
-    struct test_gpu_memory out = test_gpu_memory_new(NULL, test_storm_out_nbytes(&storm)),
-                           in = test_gpu_memory_new(NULL, test_storm_in_nbytes(&storm));
-    storm.out_memory = out.at;
-    storm.in_memory = in.at;
-    cr_assert_eq(test_gpu_memory_register(wharf, &out), 0, "%s", wharf_error_message());
-    cr_assert_eq(test_gpu_memory_register(wharf, &in), 0, "%s", wharf_error_message());
-    cr_assert_eq(test_storm_run(&storm), 0, "%s", storm.error);
-    cr_expect_gt(storm.n_bad, 10);
+    gpu_storm_run(&g, wharf, seed, 1000, 600, 32);
+    cr_expect_gt(g.storm.n_bad, 10);
     cr_expect_gt(metric("wharf_placements_total", "gpu_memory"), 300);
-    cr_expect_eq(metric("wharf_gpu_memory_bytes", NULL), (double)(out.nbytes + in.nbytes));
-    cr_assert_eq(wharf_unregister(wharf, out.at), 0);
-    cr_assert_eq(wharf_unregister(wharf, in.at), 0);
+    cr_expect_eq(metric("wharf_gpu_memory_bytes", NULL), (double)(g.out.nbytes + g.in.nbytes));
+    cr_assert_eq(wharf_unregister(wharf, g.out.at), 0);
+    cr_assert_eq(wharf_unregister(wharf, g.in.at), 0);
     wait_for_metric("wharf_gpu_memory_bytes", 0);
     wharf_close(wharf);
-    test_gpu_memory_free(&out);
-    test_gpu_memory_free(&in);
-    test_chunks_deinit(&chunks);
+    gpu_storm_free(&g);
     finish();
 }
 

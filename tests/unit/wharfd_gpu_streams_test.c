@@ -22,12 +22,12 @@
 #include "tests/lib/test_gpu_memory.h"
 #include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
-#include "tests/lib/test_storm.h"
 #include "tests/lib/test_wait.h"
 #include "tests/lib/test_wharfd.h"
+#include "tests/unit/gpu_storm.h"
 
 #define MiB ((size_t)1 << 20)
-enum { N_CODECS = 3, NBYTES = 60000 };
+enum { N_CODECS = 3, NBYTES = 30000 };
 
 static const uint32_t codecs[N_CODECS] = {WHARF_CODEC_DEFLATE, WHARF_CODEC_ZLIB, WHARF_CODEC_GZIP};
 static const int window_bits[N_CODECS] = {-15, 15, 15 + 16};
@@ -506,33 +506,13 @@ Test(wharfd_gpu_streams, tenants_take_turns, .timeout = 600)
 /* Of all codecs, of which some are streams: damaged, cancelled and in batches. */
 Test(wharfd_gpu_streams, a_storm_of_jobs_is_decoded_right, .timeout = 600)
 {
-    struct test_chunks chunks;
+    struct gpu_storm g;
 
     start();
-    test_chunks_init(&chunks, 1, 60, 30000, 8);
     struct wharf *wharf = test_wharfd_open(&wharfd, WHARF_ENGINE_SIMT, 0, 0);
-    struct test_storm storm = {
-        .wharf = wharf,
-        .chunks = &chunks,
-        .seed = 1,
-        .n_jobs = 150,
-        .n_in_flight = 24,
-        .batch_one_in = 4,
-        .cancel_one_in = 10,
-        .limit_s = 600,
-    };
-    struct test_gpu_memory out = test_gpu_memory_new(NULL, test_storm_out_nbytes(&storm)),
-                           in = test_gpu_memory_new(NULL, test_storm_in_nbytes(&storm));
-    storm.out_memory = out.at;
-    storm.in_memory = in.at;
-    cr_assert_eq(test_gpu_memory_register(wharf, &out), 0, "%s", wharf_error_message());
-    cr_assert_eq(test_gpu_memory_register(wharf, &in), 0, "%s", wharf_error_message());
-    cr_assert_eq(test_storm_run(&storm), 0, "%s", storm.error);
-    cr_expect_eq(storm.n_done, storm.n_jobs);
+    gpu_storm_run(&g, wharf, 1, 30000, 150, 24);
     cr_expect_gt(metric("wharf_gpu_streams_total"), 5);
     wharf_close(wharf);
-    test_gpu_memory_free(&out);
-    test_gpu_memory_free(&in);
-    test_chunks_deinit(&chunks);
+    gpu_storm_free(&g);
     test_wharfd_finish(&wharfd);
 }

@@ -12,9 +12,9 @@
 #include "encoders/codec.h"
 #include "kernels/simt/simt_batch.h"
 #include "tests/lib/test_data.h"
-#include "tests/lib/test_guard.h"
 #include "tests/lib/test_outcome.h"
 #include "tests/lib/test_random.h"
+#include "tests/unit/device_compare.h"
 
 enum { N_LEVELS = 19, CHUNK_NBYTES = 131072 };
 
@@ -54,39 +54,14 @@ static struct frame make_frame(struct test_random *random, int level, size_t nby
     return frame;
 }
 
-static void expect_same_of(uint32_t kernel, const uint8_t *stream, size_t nbytes, size_t out_avail,
-                           unsigned seed, const char *what)
-{
-    struct test_guard in = test_guard_copy(stream, nbytes, TEST_GUARD_END);
-    struct test_guard out = test_guard_new(out_avail, TEST_GUARD_END);
-    struct test_guard want_out = test_guard_new(out_avail, TEST_GUARD_END);
-    const struct wharf_codec_setting setting = {0};
-    struct wharf_outcome got, want;
-    struct wharf_device_chunk chunk = {.in = in.data,
-                                       .in_nbytes = nbytes,
-                                       .out = out.data,
-                                       .out_avail = out_avail,
-                                       .codec = WHARF_CODEC_ZSTD};
-    struct wharf_device_batch batch = {&chunk, &got, 1, kernel | WHARF_CODEC_ZSTD};
-
-    wharf_codec_find(WHARF_CODEC_ZSTD)
-        ->ops->decode(in.data, nbytes, want_out.data, out_avail, &setting, &want);
-    cr_assert_eq(wharf_simt_decode_batch(&batch, (enum wharf_simt_order)(seed % 3), seed, NULL), 0);
-    cr_assert(test_outcome_same(&got, &want), "%s, kernel %x, seed %u: %s, not %s", what, kernel,
-              seed, test_outcome_text(&got).text, test_outcome_text(&want).text);
-    if (want.result == WHARF_OK && want.out_nbytes > 0)
-        cr_assert_eq(memcmp(out.data, want_out.data, want.out_nbytes), 0, "%s, kernel %x, seed %u",
-                     what, kernel, seed);
-    test_guard_free(&want_out);
-    test_guard_free(&out);
-    test_guard_free(&in);
-}
-
 static void expect_same(const uint8_t *stream, size_t nbytes, size_t out_avail, unsigned seed,
                         const char *what)
 {
-    expect_same_of(0, stream, nbytes, out_avail, seed, what);
-    expect_same_of(WHARF_DEVICE_CREW, stream, nbytes, out_avail, seed, what);
+    const struct wharf_device_chunk chunk = {
+        .in = stream, .in_nbytes = nbytes, .out_avail = out_avail, .codec = WHARF_CODEC_ZSTD};
+
+    compare_on_device(WHARF_CODEC_ZSTD, chunk, 0, seed, what);
+    compare_on_device(WHARF_DEVICE_CREW | WHARF_CODEC_ZSTD, chunk, 0, seed, what);
 }
 
 Test(zstd_simt, frames_of_all_levels_and_sizes)
