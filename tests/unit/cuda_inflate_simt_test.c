@@ -269,7 +269,7 @@ Test(cuda_inflate_simt, decodes_a_thousand_to_one)
 
 Test(cuda_inflate_simt, decodes_many_members_and_stops_behind_the_last)
 {
-    enum { RAW = 10000, N = 12, BEHIND = 500 };
+    enum { RAW = 8000, N = 12, BEHIND = 500 };
     uint8_t *raw = test_data_new(test_data_find("text"), 4, RAW);
     struct source source = {0};
     size_t middle = 0;
@@ -313,13 +313,13 @@ Test(cuda_inflate_simt, decodes_many_members_and_stops_behind_the_last)
 
 Test(cuda_inflate_simt, verifies_truncation_everywhere)
 {
-    enum { RAW = 9000, CUTS = 40 };
+    enum { RAW = 6000, CUTS = 40 };
     uint8_t *raw = test_data_new(test_data_find("text"), 5, RAW);
 
     for (unsigned c = 0; c < N_CODECS; c++) {
         struct wharf_cuda *cuda = open_with(part_sizes[c % 2], 20000);
         struct source source = {0};
-        pack(&source, codecs[c], 6, Z_DEFAULT_STRATEGY, raw, RAW, 900, Z_BLOCK);
+        pack(&source, codecs[c], 6, Z_DEFAULT_STRATEGY, raw, RAW, 600, Z_BLOCK);
         for (size_t i = 0; i < CUTS; i++) {
             /* Each byte of the last ones, and some before. */
             size_t left = i < 14 ? i + 1 : i * i * 3 % source.nbytes;
@@ -333,14 +333,14 @@ Test(cuda_inflate_simt, verifies_truncation_everywhere)
 
 Test(cuda_inflate_simt, verifies_damage_as_the_processor_does)
 {
-    enum { RAW = 20000, ROUNDS = 25 };
+    enum { RAW = 8000, ROUNDS = 25 };
     struct test_random random = {11};
     uint8_t *raw = test_data_new(test_data_find("text"), 6, RAW);
 
     for (unsigned c = 0; c < N_CODECS; c++) {
-        struct wharf_cuda *cuda = open_with(part_sizes[c], 20000);
+        struct wharf_cuda *cuda = open_with(part_sizes[c % 2], 20000);
         struct source source = {0};
-        pack(&source, codecs[c], 6, Z_DEFAULT_STRATEGY, raw, RAW, 2500, Z_BLOCK);
+        pack(&source, codecs[c], 6, Z_DEFAULT_STRATEGY, raw, RAW, 1000, Z_BLOCK);
         for (unsigned round = 0; round < ROUNDS; round++) {
             size_t at = test_random_below(&random, source.nbytes);
             uint8_t bit = (uint8_t)(1 << test_random_below(&random, 8));
@@ -382,7 +382,7 @@ Test(cuda_inflate_simt, refuses_matches_before_the_members_beginning)
  * at once: zeros in one block, and random bytes in stored ones. */
 Test(cuda_inflate_simt, looks_at_slices_of_what_is_larger)
 {
-    enum { ZEROS = 9 << 20, ZEROS_SLICE = 4 << 20, RANDOM = 600000, RANDOM_SLICE = 200000 };
+    enum { ZEROS = 9 << 18, ZEROS_SLICE = 1 << 20, RANDOM = 240000, RANDOM_SLICE = 80000 };
     uint8_t *raw = calloc(1, ZEROS);
     struct test_random generator = {1};
     struct source zeros = {0}, random = {0};

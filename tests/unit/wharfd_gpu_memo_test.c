@@ -18,7 +18,7 @@
 #include "tests/lib/test_wharfd.h"
 #include "tests/lib/test_worker.h"
 
-enum { N_JOBS = 30, PLAIN_NBYTES = 12000, PLACE_NBYTES = 32 * 1024 };
+enum { N_JOBS = 30, PLAIN_NBYTES = 4800, PLACE_NBYTES = 16 * 1024 };
 
 static const uint32_t codecs[] = {WHARF_CODEC_DEFLATE, WHARF_CODEC_ZLIB, WHARF_CODEC_GZIP};
 enum { N_CODECS = sizeof(codecs) / sizeof(codecs[0]) };
@@ -365,7 +365,7 @@ static void *rewrite(void *data)
  * mixtures; and each stays what it is. */
 Test(wharfd_gpu_memo, source_that_is_rewritten_meanwhile_gives_what_it_was)
 {
-    enum { N = 200 };
+    enum { N = 100 };
     uint8_t *plain[2], *streams[2], *source;
     size_t nbytes[2];
     pthread_t thread;
