@@ -28,6 +28,16 @@ struct wharf_device_arrays {
     uint32_t parameter;
 };
 
+/* Where the sources of a chain's chunks are: outputs of earlier batches, the parts. */
+struct wharf_device_chain {
+    uint8_t *const *parts; /* n_parts entries, as those of parts_avail, outcomes and order */
+    const uint64_t *parts_avail;
+    const struct wharf_outcome *outcomes;
+    const uint32_t *order;   /* the parts' numbers in the order of sources; NULL: 0, 1, 2 ... */
+    const uint32_t *offsets; /* n_chunks + 1 entries, of `order`: where each chunk's begin */
+    uint32_t n_parts;
+};
+
 /* What encoders of lines choose, of all chunks. */
 struct wharf_device_lines {
     uint32_t shift; /* 2 to the power of it is the size of a line */

@@ -183,6 +183,13 @@ enum wharf_reason {
     /* DEADLINE: the job's start word was not set in time. */
     WHARF_REASON_START_TIME = 148,
 
+    /* Chains, whose sources are outputs of other jobs, the parts.  bit_offset is the number of the
+     * first part of which it is true, counted from 0. */
+    WHARF_REASON_CHAIN_PART = 152, /* with the part's result: the part did not end with OK */
+    WHARF_REASON_CHAIN_GAP = 153,  /* OUTPUT_SHORT: a part before the last did not fill its place */
+    WHARF_REASON_CHAIN_PLACE = 154, /* BAD_REQUEST: there is no such part, it is larger than its
+                                       place, or that is not where the part before it ends */
+
     /* zstd, RFC 8878: BAD_DATA but where it says otherwise.  Each stands at the first bit of the
      * header, the stream or the section that holds it. */
     WHARF_REASON_ZSTD_MAGIC = 160,      /* no frame begins here */

@@ -6,7 +6,7 @@
 CUDA_SO := $(BUILD)/libwharf-cuda.so.$(ABI)
 CUDA_A  := $(BUILD)/libwharf-cuda.a
 cuda_calls_obj := $(call obj,$(wildcard clientlib/cuda/*_calls.c))
-cuda_obj := $(cuda_calls_obj) $(call obj,$(addprefix kernels/,batch_kernel.cu blosc_kernel.cu chunk_sizes.cu inflate_kernel.cu line_kernel.cu rans_kernel.cu cuda_error.cu inflate_plan.c rans_pieces.c))
+cuda_obj := $(cuda_calls_obj) $(call obj,$(addprefix kernels/,batch_kernel.cu blosc_kernel.cu chain_sources.cu chunk_sizes.cu inflate_kernel.cu line_kernel.cu rans_kernel.cu cuda_error.cu inflate_plan.c rans_pieces.c))
 
 # What it takes of libwharf's objects is in it, and nobody sees it.
 $(CUDA_SO): $(cuda_obj) $(LIB_A) clientlib/cuda/libwharf-cuda.map
@@ -36,8 +36,8 @@ cuda: $(if $(NVCC),$(CUDA_SO) $(CUDA_A) $(LINE_HEADERS)) ## libwharf-cuda, the d
 cuda_simt_src := tests/gpu/cuda_batch_simt.cc tests/gpu/inflate_simt.cc
 cuda_simt_own := $(cuda_calls_obj) $(call obj,kernels/inflate_plan.c kernels/rans_pieces.c)
 cuda_simt_obj := $(cuda_simt_own) $(call obj,$(cuda_simt_src))
-$(addprefix $(BUILD)/tests/,cuda_calls_simt_test cuda_inflate_simt_test): $(cuda_simt_obj)
-$(addprefix $(BUILD)/race/tests/,cuda_calls_simt_test cuda_inflate_simt_test): $(cuda_simt_own) $(cuda_simt_src:%=$(BUILD)/obj/watched/%.o)
+$(addprefix $(BUILD)/tests/,cuda_calls_simt_test cuda_chain_simt_test cuda_inflate_simt_test): $(cuda_simt_obj)
+$(addprefix $(BUILD)/race/tests/,cuda_calls_simt_test cuda_chain_simt_test cuda_inflate_simt_test): $(cuda_simt_own) $(cuda_simt_src:%=$(BUILD)/obj/watched/%.o)
 CUDA_SIMT_A := $(BUILD)/tests/libwharf-cuda-simt.a
 $(CUDA_SIMT_A): $(cuda_simt_obj)
 	$(say) AR $@

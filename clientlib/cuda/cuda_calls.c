@@ -18,6 +18,7 @@
 #include "encoders/rans/rans.h"
 #include "encoders/rans/rans_image.h"
 #include "encoders/rle_values.h"
+#include "kernels/chain_sources.h"
 #include "kernels/chunk_sizes.h"
 #include "kernels/cuda_batch.h"
 #include "kernels/rans_pieces.h"
@@ -62,6 +63,8 @@ int wharf_cuda_open(struct wharf_cuda **ret_cuda)
         rc = wharf_cuda_note(wharf_cuda_load_rans());
     if (rc == 0)
         rc = wharf_cuda_note(wharf_cuda_load_sizes());
+    if (rc == 0)
+        rc = wharf_cuda_note(wharf_cuda_load_chain());
     if (rc == 0)
         rc = wharf_cuda_note(wharf_cuda_load_inflate(&cuda->inflate));
     if (rc < 0) {
@@ -259,19 +262,11 @@ static int check_kind(const struct wharf_cuda *cuda, const struct wharf_cuda_bat
     return check_model(cuda, batch);
 }
 
-/* Whether the arrays that every batch needs are set. */
-static bool has_arrays(const void *in, const void *in_nbytes, const void *out,
-                       const void *out_avail, const void *outcomes)
+int wharf_cuda_check_outputs(const struct wharf_cuda_batch *own)
 {
-    return in && in_nbytes && out && out_avail && outcomes;
-}
-
-static int check_arrays(const struct wharf_cuda_batch *batch)
-{
-    if (batch->n_chunks > 0 &&
-        !has_arrays(batch->in, batch->in_nbytes, batch->out, batch->out_avail, batch->outcomes))
+    if (own->n_chunks > 0 && (!own->out || !own->out_avail || !own->outcomes))
         return wharf_client_fail(-EINVAL, "an array is NULL");
-    if (batch->n_chunks > 0 && (batch->flags & WHARF_JOB_CHECKSUM) && !batch->checksums)
+    if (own->n_chunks > 0 && (own->flags & WHARF_JOB_CHECKSUM) && !own->checksums)
         return wharf_client_fail(-EINVAL, "checksums is NULL, but a flag asks for them");
     return 0;
 }
@@ -294,12 +289,12 @@ static uint32_t kernel_of(const struct wharf_cuda *cuda, const struct wharf_cuda
                         : wharf_cuda_choose_kernel(cuda->decoder, batch->codec, batch->n_chunks);
 }
 
-/* The largest scratch of the kernels that may be chosen.  So the size never decreases with the
- * number of chunks. */
-static size_t scratch_of(const struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch)
+/* The largest of the kernels that may be chosen.  So the size never decreases with the number of
+ * chunks. */
+size_t wharf_cuda_scratch_of(const struct wharf_cuda *cuda, const struct wharf_cuda_batch *own)
 {
-    uint32_t n_chunks = (uint32_t)batch->n_chunks, codec = batch->codec;
-    bool has_model = batch->model != NULL;
+    uint32_t n_chunks = (uint32_t)own->n_chunks, codec = own->codec;
+    bool has_model = own->model != NULL;
     const uint32_t kernels[] = {codec, WHARF_DEVICE_BLOCK | codec, WHARF_DEVICE_CREW | codec};
     size_t most = 0;
 
@@ -310,8 +305,8 @@ static size_t scratch_of(const struct wharf_cuda *cuda, const struct wharf_cuda_
     return most;
 }
 
-static int take_batch(const struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch,
-                      struct wharf_cuda_batch *ret_own)
+int wharf_cuda_take_batch(const struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch,
+                          struct wharf_cuda_batch *ret_own)
 {
     if (!cuda)
         return no_handle();
@@ -326,53 +321,60 @@ int wharf_cuda_decode_scratch(struct wharf_cuda *cuda, const struct wharf_cuda_b
                               size_t *ret_nbytes)
 {
     struct wharf_cuda_batch own;
-    int rc = take_batch(cuda, batch, &own);
+    int rc = wharf_cuda_take_batch(cuda, batch, &own);
 
     if (rc < 0)
         return rc;
     if (!ret_nbytes)
         return wharf_client_fail(-EINVAL, "ret_nbytes is NULL");
-    *ret_nbytes = scratch_of(cuda, &own);
+    *ret_nbytes = wharf_cuda_scratch_of(cuda, &own);
     return 0;
+}
+
+int wharf_cuda_start_batch(const struct wharf_cuda *cuda, const struct wharf_cuda_batch *own,
+                           struct CUstream_st *stream)
+{
+    const struct wharf_device_arrays arrays = {
+        .in = (const uint8_t *const *)own->in,
+        .in_nbytes = own->in_nbytes,
+        .out = (uint8_t *const *)own->out,
+        .out_avail = own->out_avail,
+        .checksums = own->flags & WHARF_JOB_CHECKSUM ? own->checksums : NULL,
+        .outcomes = own->outcomes,
+        .model = own->model ? own->model->d_image : NULL,
+        .n_chunks = (uint32_t)own->n_chunks,
+        .codec = own->codec,
+        .flags = own->flags,
+        .parameter = own->parameter,
+    };
+    return wharf_cuda_note(wharf_cuda_decode_arrays(cuda->decoder, kernel_of(cuda, own), &arrays,
+                                                    own->scratch, stream));
 }
 
 int wharf_cuda_decode(struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch,
                       struct CUstream_st *stream)
 {
     struct wharf_cuda_batch own;
-    int rc = take_batch(cuda, batch, &own);
+    int rc = wharf_cuda_take_batch(cuda, batch, &own);
 
+    if (rc == 0 && own.n_chunks > 0 && (!own.in || !own.in_nbytes))
+        rc = wharf_client_fail(-EINVAL, "an array is NULL");
     if (rc == 0)
-        rc = check_arrays(&own);
+        rc = wharf_cuda_check_outputs(&own);
     if (rc < 0 || own.n_chunks == 0)
         return rc;
-    rc = wharf_cuda_check_scratch(own.scratch, own.scratch_nbytes, scratch_of(cuda, &own));
+    rc = wharf_cuda_check_scratch(own.scratch, own.scratch_nbytes,
+                                  wharf_cuda_scratch_of(cuda, &own));
     if (rc == 0)
         rc = wharf_cuda_note(wharf_cuda_check_current(cuda->decoder));
-    if (rc < 0)
-        return rc;
-    const struct wharf_device_arrays arrays = {
-        .in = (const uint8_t *const *)own.in,
-        .in_nbytes = own.in_nbytes,
-        .out = (uint8_t *const *)own.out,
-        .out_avail = own.out_avail,
-        .checksums = own.flags & WHARF_JOB_CHECKSUM ? own.checksums : NULL,
-        .outcomes = own.outcomes,
-        .model = own.model ? own.model->d_image : NULL,
-        .n_chunks = (uint32_t)own.n_chunks,
-        .codec = own.codec,
-        .flags = own.flags,
-        .parameter = own.parameter,
-    };
-    return wharf_cuda_note(wharf_cuda_decode_arrays(cuda->decoder, kernel_of(cuda, &own), &arrays,
-                                                    own.scratch, stream));
+    return rc < 0 ? rc : wharf_cuda_start_batch(cuda, &own, stream);
 }
 
 int wharf_cuda_sizes(struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch, size_t *sizes,
                      struct CUstream_st *stream)
 {
     struct wharf_cuda_batch own;
-    int rc = take_batch(cuda, batch, &own);
+    int rc = wharf_cuda_take_batch(cuda, batch, &own);
 
     if (rc < 0)
         return rc;
@@ -448,7 +450,7 @@ static int check_encoding(const struct wharf_cuda_encoding *own)
     if (own->n_chunks > WHARF_CUDA_MAX_CHUNKS)
         return wharf_client_fail(-EINVAL, "more than %zu chunks", WHARF_CUDA_MAX_CHUNKS);
     if (own->n_chunks > 0 &&
-        !has_arrays(own->in, own->in_nbytes, own->out, own->out_avail, own->outcomes))
+        (!own->in || !own->in_nbytes || !own->out || !own->out_avail || !own->outcomes))
         return wharf_client_fail(-EINVAL, "an array is NULL");
     return 0;
 }

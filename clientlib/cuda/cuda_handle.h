@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "clientlib/cuda/wharf_cuda.h"
 #include "kernels/cuda_batch.h"
 #include "kernels/inflate_parts.h"
 
@@ -23,6 +24,18 @@ struct wharf_cuda_model {
 
 /* Keeps the error text of a failed function of cuda_batch.h.  Returns rc. */
 int wharf_cuda_note(int rc);
+
+/* Copies a caller's batch and checks all of it but pointers; `cuda` may be NULL.  As the calls that
+ * take one. */
+int wharf_cuda_take_batch(const struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch,
+                          struct wharf_cuda_batch *ret_own);
+
+/* Of a batch that was taken: how much scratch it needs; whether all arrays but those of sources are
+ * there; and its start, after all checks. */
+size_t wharf_cuda_scratch_of(const struct wharf_cuda *cuda, const struct wharf_cuda_batch *own);
+int wharf_cuda_check_outputs(const struct wharf_cuda_batch *own);
+int wharf_cuda_start_batch(const struct wharf_cuda *cuda, const struct wharf_cuda_batch *own,
+                           struct CUstream_st *stream);
 
 /* Checks that scratch is set, aligned, and has at least `needed` bytes.  0, -EINVAL or -ENOSPC. */
 int wharf_cuda_check_scratch(const void *scratch, size_t nbytes, size_t needed);

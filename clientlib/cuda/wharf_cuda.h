@@ -34,12 +34,12 @@
  * the host, which does not see a batch's sizes.  Bytes and outcomes are those of the CPU engine
  * (wharf_decompress), in every member: result, reason, bit_offset, sizes.
  *
- * CALLS THAT START WORK (wharf_cuda_decode, wharf_cuda_sizes, wharf_cuda_rans_decode,
- * wharf_cuda_inflate, wharf_cuda_encode) put kernels into a stream and return.  They do not
- * synchronise, allocate, load code or take a lock.  So they can be captured into a CUDA graph,
- * which can be replayed any number of times, and be made from any number of threads and streams at
- * once.  No block of a kernel waits for another: they run in part of a GPU too (green contexts, MPS
- * with a percentage of threads).
+ * CALLS THAT START WORK (wharf_cuda_decode, wharf_cuda_decode_chain, wharf_cuda_sizes,
+ * wharf_cuda_rans_decode, wharf_cuda_inflate, wharf_cuda_encode) put kernels into a stream and
+ * return.  They do not synchronise, allocate, load code or take a lock.  So they can be captured
+ * into a CUDA graph, which can be replayed any number of times, and be made from any number of
+ * threads and streams at once.  No block of a kernel waits for another: they run in part of a GPU
+ * too (green contexts, MPS with a percentage of threads).
  *
  * What a call takes by pointer is read as follows:
  *   the struct itself                  before the call returns; it need not stay
@@ -262,6 +262,73 @@ int wharf_cuda_decode(struct wharf_cuda *cuda, const struct wharf_cuda_batch *ba
  */
 int wharf_cuda_sizes(struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch, size_t *sizes,
                      struct CUstream_st *stream);
+
+/* ---- chains ---------------------------------------------------------------------------- */
+
+/*
+ * Where the sources of a batch are if they are outputs of batches before it: chunks that were
+ * compressed twice.  ORC's streams of integers, say, are run lengths, cut into blocks, each
+ * compressed by itself.
+ *
+ *     wharf_cuda_decode(cuda, &blocks, stream);                  // of deflate, into one place
+ *     chain.n_parts = blocks.n_chunks;
+ *     chain.parts = blocks.out, chain.parts_avail = blocks.out_avail;
+ *     chain.part_outcomes = blocks.outcomes;
+ *     chain.offsets = d_offsets;                                 // which blocks are which stream's
+ *     wharf_cuda_decode_chain(cuda, &chain, &columns, stream);   // of rle2
+ *
+ * Each output of the batch before is a part.  A source is made of parts whose places lie one behind
+ * the other, and how much there is of it the GPU finds out: the host waits for nothing.  A part may
+ * be in several sources, or in none, and a chain's outputs can be parts of another chain.
+ *
+ * Parts may come from several batches, if their arrays lie behind each other.  Blocks that are not
+ * compressed, which ORC has too, are then a batch of WHARF_CODEC_STORED, and `order` says in which
+ * order the parts of all batches follow each other.
+ */
+struct wharf_cuda_chain {
+    uint32_t struct_nbytes;                    /* sizeof(struct wharf_cuda_chain) */
+    uint32_t reserved;                         /* 0 */
+    size_t n_parts;                            /* 0 to WHARF_CUDA_MAX_CHUNKS */
+    void *const *parts;                        /* n_parts entries: `out` of the batches before */
+    const size_t *parts_avail;                 /* likewise: `out_avail` */
+    const struct wharf_outcome *part_outcomes; /* likewise: `outcomes` */
+    const uint32_t
+        *order; /* n_parts numbers of parts, in the order of sources; NULL: 0, 1, 2 ... */
+    const uint32_t *offsets; /* n_chunks + 1 entries that do not decrease, up to n_parts: chunk i's
+                                source is what `order` has from offsets[i] up to, without it,
+                                offsets[i + 1] */
+};
+#define WHARF_CUDA_CHAIN_INIT                                                                      \
+    {                                                                                              \
+        sizeof(struct wharf_cuda_chain), 0, 0, NULL, NULL, NULL, NULL, NULL                        \
+    }
+
+/*
+ * wharf_cuda_chain_scratch: as wharf_cuda_decode_scratch, of a batch for wharf_cuda_decode_chain.
+ * It takes 16 bytes a chunk more.
+ */
+int wharf_cuda_chain_scratch(struct wharf_cuda *cuda, const struct wharf_cuda_batch *batch,
+                             size_t *ret_nbytes);
+
+/*
+ * wharf_cuda_decode_chain: as wharf_cuda_decode, of a batch whose sources are parts.
+ *   chain        read as the batch is: the struct before the call returns, arrays by the GPU
+ *   batch        whose `in` and `in_nbytes` are not looked at.  Its scratch may be that of the
+ * batch before, if that is in the same stream. stream       where the batches before were started,
+ * or which waits for them Each source must be without gaps.  Otherwise its chunk is not decoded and
+ * has one of these outcomes, whose bit_offset is the number of the first part in the source,
+ * counted from 0, that it is true of; that part's own outcome says more.  Other chunks go on. the
+ * part's result, CHAIN_PART         the part is not WHARF_OK WHARF_OUTPUT_SHORT, CHAIN_GAP it is
+ * shorter than its place, and not the last one WHARF_BAD_REQUEST, CHAIN_PLACE        there is no
+ * part of that number, it does not begin where the one before it ends, it is at NULL with a
+ * capacity, or its outcome has more bytes than its capacity WHARF_BAD_REQUEST, REQUEST_BATCH the
+ * chunk's offsets decrease, or are more than n_parts; bit_offset is 0 A source without parts, or
+ * with empty ones, has no bytes, and is NULL.  More than WHARF_CUDA_MAX_CHUNK_NBYTES are
+ * WHARF_BAD_REQUEST, REQUEST_SIZE as elsewhere. Returns what wharf_cuda_decode does; also -EINVAL
+ * for a chain that is NULL, has no array that it needs, or too many parts.
+ */
+int wharf_cuda_decode_chain(struct wharf_cuda *cuda, const struct wharf_cuda_chain *chain,
+                            const struct wharf_cuda_batch *batch, struct CUstream_st *stream);
 
 /* ---- one large stream of rans ------------------------------------------------------------ */
 

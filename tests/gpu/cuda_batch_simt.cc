@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/chain_source.cuh"
+#include "kernels/chain_sources.h"
 #include "kernels/chunk_size.cuh"
 #include "kernels/chunk_sizes.h"
 #include "kernels/cuda_batch.h"
@@ -207,6 +209,41 @@ int wharf_cuda_start_sizes(const struct wharf_device_arrays *arrays, uint64_t *d
             d_sizes[i] = size_of_output(*arrays, i);
     });
     return 0;
+}
+
+/* ---- kernels/chain_sources.h ---------------------------------------------------------------- */
+
+int wharf_cuda_load_chain(void)
+{
+    return begin_call();
+}
+
+int wharf_cuda_start_sources(const struct wharf_device_chain *chain, uint32_t n_chunks,
+                             const uint8_t **d_in, uint64_t *d_in_nbytes, struct CUstream_st *)
+{
+    struct nothing {
+    };
+    if (int rc = begin_call())
+        return rc;
+    for (uint32_t i = 0; i < n_chunks; i++)
+        simt::run_warp<nothing>({simt::lane_order::random, i}, [&](nothing &) {
+            chain_source source = find_source(*chain, i);
+            if (lane_id() == 0) {
+                d_in[i] = source.in;
+                d_in_nbytes[i] = source.in_nbytes;
+            }
+        });
+    return 0;
+}
+
+int wharf_cuda_start_failures(const uint8_t *const *d_in, const uint64_t *d_in_nbytes,
+                              struct wharf_outcome *d_outcomes, uint32_t n_chunks,
+                              struct CUstream_st *)
+{
+    for (uint32_t i = 0; i < n_chunks; i++)
+        if (!d_in[i] && d_in_nbytes[i] != 0)
+            d_outcomes[i] = failure_of(d_in_nbytes[i]);
+    return begin_call();
 }
 
 /* ---- kernels/rans_pieces.h: the verifier decodes all pieces --------------------------------- */

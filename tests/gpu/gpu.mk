@@ -15,10 +15,11 @@ $(BUILD)/wharf_gpu_epoch: $(call gpu_obj_of,gpu_epoch_main.c gpu_epoch_check.c g
 $(BUILD)/wharf_gpu_rans: $(call gpu_obj_of,gpu_rans_main.cu gpu_rans_stream.c gpu_symbols.c gpu_pack.c)
 $(BUILD)/wharf_gpu_library: $(call gpu_obj_of,gpu_library_main.c)
 $(BUILD)/wharf_gpu_inflate: $(call gpu_obj_of,gpu_inflate_main.c gpu_gzip.c) $(call obj,tests/bench/bench_row.c)
+$(BUILD)/wharf_gpu_chain: $(call gpu_obj_of,gpu_chain_main.c gpu_pack.c) $(call obj,tests/bench/bench_row.c)
 $(BUILD)/wharf_gpu_line: $(call gpu_obj_of,gpu_line_main.cu)
 $(BUILD)/wharf_gpu_lines: $(call gpu_obj_of,gpu_lines_main.c)
 $(BUILD)/tests/gpu_assist_simt_test $(BUILD)/race/tests/gpu_assist_simt_test: $(call gpu_obj_of,gpu_assist_data.c)
-$(call gpu_obj_of,gpu_library_main.c gpu_inflate_main.c gpu_lines_main.c): private ALL_CFLAGS += -isystem $(CUDA_HOME)/include
+$(call gpu_obj_of,gpu_library_main.c gpu_inflate_main.c gpu_chain_main.c gpu_lines_main.c): private ALL_CFLAGS += -isystem $(CUDA_HOME)/include
 $(BUILD)/wharf_gpu_%: $(call gpu_obj_of,gpu_device_simt.c gpu_device_cuda.cu gpu_device_library.c) $(gpu_obj) \
     $(call obj,$(wildcard clientlib/cuda/*_calls.c)) $(TESTLIB) $(SIMT_A) $(ENCODING_LIB)
 	$(call program,$(GPU_LIBS),$(CXX))
@@ -79,7 +80,7 @@ $(BUILD)/tests/wharfd-host: $(worker_obj) $(call gpu_obj_of,engine_host.c) $(DAE
 .PHONY: gpu-programs test-gpu test-gpus bench-gpu study-assist study-gpu
 gpu-programs: ## the GPU's worker, its tests and benchmarks, with nvcc
 	$(if $(NVCC),,$(error there is no nvcc on PATH or in /usr/local/cuda: install the CUDA toolkit, or set NVCC))
-	$(Q)$(MAKE) cuda $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_COMPRESS) $(GPU_LARGE) $(GPU_MEMO) $(GPU_STREAM) $(GPU_EXAMPLE) $(BUILD)/tests/example_cuda $(BUILD)/tests/example_line_arrives $(BUILD)/wharf_gpu_library $(BUILD)/wharf_gpu_inflate $(BUILD)/wharf_gpu_line $(BUILD)/wharf_gpu_lines $(BUILD)/wharf_gpu_assist
+	$(Q)$(MAKE) cuda $(BUILD)/wharf_gpu_test $(BUILD)/wharf_gpu_bench $(BUILD)/wharf_gpu_rans $(BUILD)/wharf_gpu_epoch $(GPU_TENANT) $(GPU_WORKER) $(DAEMON) $(GPU_DAEMON) $(GPU_MEMORY) $(GPU_COMPRESS) $(GPU_LARGE) $(GPU_MEMO) $(GPU_STREAM) $(GPU_EXAMPLE) $(BUILD)/tests/example_cuda $(BUILD)/tests/example_line_arrives $(BUILD)/wharf_gpu_library $(BUILD)/wharf_gpu_inflate $(BUILD)/wharf_gpu_chain $(BUILD)/wharf_gpu_line $(BUILD)/wharf_gpu_lines $(BUILD)/wharf_gpu_assist
 
 # What of kernels is counted there: guards, instructions, registers, stack.
 kernel_obj := $(call obj,$(wildcard kernels/*_kernel.cu))
@@ -130,7 +131,8 @@ gpu_runs  := "$(gpu_test) vectors tests/vectors" "$(gpu_test) --any-codec vector
     "$(call checked_by,memcheck) $(gpu_test) --own-memory damaged $(DAMAGED_CHECKED)" \
     $(foreach tool,memcheck racecheck initcheck,"$(call checked_by,$(tool)) $(gpu_test) --own-memory vectors tests/vectors")
 # What programs get: the public calls, and the same by graphs.
-gpu_runs  += "$(BUILD)/wharf_gpu_library" "$(BUILD)/wharf_gpu_inflate" "$(gpu_test) --engine library vectors tests/vectors" "$(gpu_test) --engine library --graph vectors tests/vectors" \
+gpu_runs  += "$(BUILD)/wharf_gpu_library" "$(BUILD)/wharf_gpu_inflate" "$(BUILD)/wharf_gpu_chain" \
+    "$(call checked_by,memcheck) $(BUILD)/wharf_gpu_chain rle2:i64" "$(gpu_test) --engine library vectors tests/vectors" "$(gpu_test) --engine library --graph vectors tests/vectors" \
     "$(gpu_test) --engine library generated 3" "$(gpu_test) --engine library damaged $(DAMAGED)" \
     "$(gpu_test) --engine library --graph damaged 100000" \
     "$(call checked_by,memcheck) $(gpu_test) --own-memory --engine library damaged $(DAMAGED_CHECKED)"
