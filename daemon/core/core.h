@@ -89,6 +89,7 @@ struct wharf_core {
     uint32_t n_waiting;          /* jobs that wait for memory, or are due */
     struct wharf_list due;       /* sessions with jobs that may not have to wait any more */
     int64_t cpu_lead_ns;         /* CPU time of pool ANY minus that of pool CPU */
+    int64_t cpu_stream_lead_ns;  /* and of both minus that of pool STREAM */
     struct wharf_heap deadlines; /* of jobs */
     uint64_t loop_wakes_at_ns;   /* when the loop thread checks the deadlines next */
     /* What the thread that leaves the lock has to do. */

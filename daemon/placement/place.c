@@ -410,15 +410,6 @@ static void place(struct wharf_core *core, struct wharf_job *job, bool at_front)
         core->nothing_fits = false;
 }
 
-void wharf_place_leave_stream(struct wharf_core *core, struct wharf_job *job)
-{
-    wharf_place_remove(core, job);
-    job->pool = WHARF_POOL_CPU;
-    __atomic_store_n(&job->why, (uint8_t)WHARF_PLACED_CPU_SOONER, __ATOMIC_RELAXED);
-    wharf_sched_push(&core->sched[WHARF_POOL_CPU], job);
-    core->nothing_fits = false;
-}
-
 void wharf_place_push(struct wharf_core *core, struct wharf_job *job, bool at_front)
 {
     struct wharf_session *session = job->session;

@@ -34,9 +34,6 @@ bool wharf_place_may_take_large(const struct wharf_core *core, uint32_t gpu);
  * gzip. */
 bool wharf_place_can_stream(const struct wharf_submission *submission);
 
-/* Moves a job of pool STREAM to the CPU. */
-void wharf_place_leave_stream(struct wharf_core *core, struct wharf_job *job);
-
 /* Whether a warp of the GPU that compresses is free, or no GPU has any, so that it must refuse the
  * chunk. */
 bool wharf_place_may_encode(const struct wharf_core *core, uint32_t gpu);

@@ -207,7 +207,7 @@ void wharf_offer_count(const struct wharf_core *core, const struct wharf_piece *
         why = is_gpu ? WHARF_PLACED_GPU_MORE : WHARF_PLACED_CPU_MORE;
     else if (is_any && own->n_elsewhere[codec] >= TRY_AFTER)
         why = WHARF_PLACED_TO_LEARN;
-    else if (is_any)
+    else if (is_any || piece->pool == WHARF_POOL_STREAM)
         why = is_gpu ? WHARF_PLACED_GPU_SOONER : WHARF_PLACED_CPU_SOONER;
     else if ((piece->pool == WHARF_POOL_GPU || piece->pool == WHARF_POOL_LARGE ||
               piece->pool == WHARF_POOL_ENCODE) &&

@@ -45,6 +45,12 @@ void wharf_place_took_by_cpu(struct wharf_core *core, const struct wharf_piece *
     int64_t more_ns = (int64_t)piece->estimate_ns;
 
     wharf_offer_count(core, piece, WHARF_OFFER_NO_GPU);
+    if (piece->pool == WHARF_POOL_STREAM) {
+        unsigned other = core->sched[WHARF_POOL_CPU].n_queued > 0 ? WHARF_POOL_CPU : WHARF_POOL_ANY;
+        count_lead(core, &core->cpu_stream_lead_ns, other, -more_ns);
+        return;
+    }
+    count_lead(core, &core->cpu_stream_lead_ns, WHARF_POOL_STREAM, more_ns);
     if (piece->pool == WHARF_POOL_ANY)
         count_lead(core, &core->cpu_lead_ns, WHARF_POOL_CPU, more_ns);
     else
@@ -120,18 +126,16 @@ static struct wharf_job *first_left_by_gpus(struct wharf_core *core, unsigned la
     return job;
 }
 
-/* Of the streams that no GPU could begin at once the next one goes to the CPU, to the end of its
- * tenant's queue; the others stay for whoever is free first. */
-static void leave_stream(struct wharf_core *core)
+/* The next of the streams that no GPU could begin at once, if it is their turn: `other` is the next
+ * job of the CPU's other pools. */
+static struct wharf_job *stream_or(struct wharf_core *core, unsigned lane, uint64_t most_ns,
+                                   struct wharf_job *other)
 {
-    struct wharf_job *job = NULL;
+    struct wharf_job *stream = NULL;
 
-    if (wharf_place_n_streams_left(core) == 0)
-        return;
-    for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++)
-        job = first_in_place(core, WHARF_POOL_STREAM, lane, UINT64_MAX, is_ready);
-    if (job)
-        wharf_place_leave_stream(core, job);
+    if (wharf_place_n_streams_left(core) > 0)
+        stream = wharf_sched_first_of_lane(&core->sched[WHARF_POOL_STREAM], lane, most_ns);
+    return by_turns(stream, other, core->cpu_stream_lead_ns);
 }
 
 /* A search for a job of another tenant, because this one's jobs are left to a GPU. */
@@ -175,13 +179,12 @@ struct wharf_job *wharf_place_first_for_cpu(struct wharf_core *core, uint64_t mo
     struct wharf_sched *sched = core->sched;
     struct wharf_job *job = NULL;
 
-    leave_stream(core);
     for (unsigned lane = 0; lane < WHARF_N_LANES && !job; lane++) {
         if (lane == WHARF_LANE_IDLE && !wharf_idle_work_may_begin(core))
             break;
         struct wharf_job *own = wharf_sched_first_of_lane(&sched[WHARF_POOL_CPU], lane, most_ns);
         struct wharf_job *any = first_of_any_for_cpu(core, lane, most_ns);
-        job = by_turns(own, any, core->cpu_lead_ns);
+        job = stream_or(core, lane, most_ns, by_turns(own, any, core->cpu_lead_ns));
         if (!job)
             job = first_left_by_gpus(core, lane, most_ns);
     }
