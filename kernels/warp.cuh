@@ -91,6 +91,7 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   T shfl(T v, unsigned src)        collective.  v of lane src & 31.  All lanes hold a result.
  *   T shfl_in<N>(T v, unsigned src)  collective.  v of lane src % N of the N neighbours, a power of
  *                                    two, to which the lane belongs
+ *   uint32_t shfl_xor<MASK>(v)       collective.  v of lane (own ^ MASK).  MASK < 32
  *   T shfl_up(T v, unsigned delta)   collective.  v of lane (own - delta); own v where there is no
  *                                    such lane.  delta < 32 and the same in all lanes.
  *   T shfl_down(T v, unsigned delta) likewise, lane (own + delta)
@@ -118,6 +119,12 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *                             byte 0 to 7
  *   add_halves(a, b)          the sums of the high and of the low 16 bits, each modulo 2^16
  *   mul_high(a, b)            the high 32 bits of a * b
+ *   multiply_add(a, b, c)     a * b + c, by a multiplication even where a shift would do: an H100
+ *                             multiplies and does everything else to integers in different units,
+ *                             each of which takes an instruction of a warp in two cycles
+ *   multiply_add_if(p, to, a, b, c)   that to `to` where p holds, set_if(p, to, v) v, and
+ *                             or_difference_if(p, to, a, b) the bits of a ^ b besides; no lane
+ *                             parts from the others
  *   dot4(a, b, c)             c + the sum of the products of the four bytes of a and b
  *
  * Shared memory: one lane

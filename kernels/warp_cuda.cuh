@@ -248,6 +248,13 @@ WHARF_DEVICE T shfl_in(T v, unsigned src, call_site = {})
     return __shfl_sync(0xffffffffu, v, (int)src, (int)N);
 }
 
+template <unsigned MASK>
+WHARF_DEVICE uint32_t shfl_xor(uint32_t v, call_site = {})
+{
+    static_assert(MASK < 32);
+    return __shfl_xor_sync(0xffffffffu, v, (int)MASK);
+}
+
 template <typename T>
 WHARF_DEVICE T shfl_up(T v, unsigned delta, call_site = {})
 {
@@ -411,6 +418,48 @@ WHARF_DEVICE uint32_t add_halves(uint32_t a, uint32_t b)
 WHARF_DEVICE uint32_t mul_high(uint32_t a, uint32_t b)
 {
     return __umulhi(a, b);
+}
+
+/* In assembly, so that factors that are powers of two become no shifts. */
+WHARF_DEVICE uint32_t multiply_add(uint32_t a, uint32_t b, uint32_t c)
+{
+    uint32_t v;
+    asm("mad.lo.u32 %0, %1, %2, %3;" : "=r"(v) : "r"(a), "r"(b), "r"(c));
+    return v;
+}
+
+/* A predicate, and neither a branch nor a selection. */
+WHARF_DEVICE void multiply_add_if(bool sets, uint32_t &to, uint32_t a, uint32_t b, uint32_t c)
+{
+    asm("{\n"
+        "  .reg .pred p;\n"
+        "  setp.ne.u32 p, %4, 0;\n"
+        "  @p mad.lo.u32 %0, %1, %2, %3;\n"
+        "}"
+        : "+r"(to)
+        : "r"(a), "r"(b), "r"(c), "r"((uint32_t)sets));
+}
+
+WHARF_DEVICE void set_if(bool sets, uint32_t &to, uint32_t v)
+{
+    asm("{\n"
+        "  .reg .pred p;\n"
+        "  setp.ne.u32 p, %2, 0;\n"
+        "  @p mov.u32 %0, %1;\n"
+        "}"
+        : "+r"(to)
+        : "r"(v), "r"((uint32_t)sets));
+}
+
+WHARF_DEVICE void or_difference_if(bool sets, uint32_t &to, uint32_t a, uint32_t b)
+{
+    asm("{\n"
+        "  .reg .pred p;\n"
+        "  setp.ne.u32 p, %3, 0;\n"
+        "  @p lop3.b32 %0, %1, %2, %0, 0xbe;\n"
+        "}"
+        : "+r"(to)
+        : "r"(a), "r"(b), "r"((uint32_t)sets));
 }
 
 WHARF_DEVICE uint32_t dot4(uint32_t a, uint32_t b, uint32_t c)

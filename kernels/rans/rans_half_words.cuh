@@ -208,11 +208,15 @@ struct half_words {
     }
 
     /* collective.  Of a chain that is settled: takes the pending block in, where there is room for
-     * it, and goes from slot 0 to its copy; between two syncwarp. */
+     * it, and goes from slot 0 to its copy; between two syncwarp.  EVEN: words lie at even bytes,
+     * of which there is nothing to shift. */
+    template <bool EVEN>
     WHARF_DEVICE_MEMBER void fill(const word_source &source, const word_shift &shift)
     {
         bool fills = (int32_t)(place() - low) <= (int32_t)(WORD_RING_NBYTES - SLOT_NBYTES);
-        u32x4 v = shifted(shift, fills);
+        u32x4 v = pending;
+        if (!EVEN)
+            v = shifted(shift, fills);
         low -= fills ? SLOT_NBYTES : 0;
         uint32_t begin = low % WORD_RING_NBYTES;
         u32x4 *to = ring.get().quads + lane_in_half();

@@ -42,45 +42,62 @@ WHARF_DEVICE uint32_t n_copies(uint32_t n_bits)
     return 1u << (PACKED_NBITS - n_bits);
 }
 
+/* Of all entries and copies. */
+constexpr uint32_t SLOTS_NBYTES = 4u << PACKED_NBITS;
+
 /* What does not change in loops. */
 struct half_setting {
     word_source words;
     word_shift shift;
     shared_table slots; /* PACKED entries, with copies */
-    uint32_t copy;      /* where this lane's copy is among an entry's, in bytes */
+    uint32_t slot_step; /* 2^13-n: bytes from an entry to the next */
+    uint32_t slot_base; /* see place_of */
     uint32_t n_bits;
     uint8_t *out;
     uint32_t n_whole; /* groups of 32 symbols */
     uint32_t before;  /* of a chain's takers, the coders before this lane's second one */
     uint32_t select;  /* byte_perm's: of two votes, this half's parts */
-    uint32_t keeps, gives, joins; /* byte_perm's of store_fours */
-    int32_t fours_at;             /* where its stores go, seen from where a pair's would */
+    uint32_t owns, sends, keeps, gives, low, high; /* byte_perm's of store_fours */
+    int32_t fours_at; /* where its stores go, seen from where a pair's would */
 
     WHARF_DEVICE_MEMBER void init(const word_source &source, const uint32_t *packed, uint32_t n,
                                   uint8_t *to, uint32_t n_groups)
     {
         words = source;
         slots.init(packed);
-        copy = 4 * (lane_id() & (n_copies(n) - 1));
+        slot_step = uniform(opaque(4 * n_copies(n)));
+        slot_base = 4 * (lane_id() & (n_copies(n) - 1)) - SLOTS_NBYTES * (1u << PACKED_NBITS);
         n_bits = n;
         out = to;
         n_whole = n_groups;
         before = 0x00010001u * ((1u << lane_in_half()) - 1) | 1u << lane_in_half();
         select = half_of_lane() == 0 ? 0x5410 : 0x7632;
+        owns = opaque(lane_id() & 2 ? 0x7654 : 0x3210);
+        sends = opaque(lane_id() & 2 ? 0x3210 : 0x7654);
         keeps = opaque((lane_id() & 2 ? 0x1054 : 0x5410) + (lane_id() & 1 ? 0x2222 : 0));
         gives = opaque(keeps ^ 0x2222);
-        joins = opaque(lane_id() & 1 ? 0x1054 : 0x5410);
+        low = opaque(lane_id() & 1 ? 0x1054 : 0x5410);
+        high = opaque(low ^ 0x2222);
         fours_at = (int32_t)(WARP_LANES * (lane_id() & 3) + 8 * (lane_in_half() / 4)) -
                    (int32_t)(LANE_CODERS * lane_in_half());
     }
 
-    /* One lane.  Where in the table a state's entry is; NBITS 0: any n. */
+    /* One lane.  A state without its slot, less what the multiplication by the frequency takes off
+     * again (found_packed); NBITS 0: any n. */
     template <unsigned NBITS>
-    WHARF_DEVICE_MEMBER uint32_t place_of(uint32_t state) const
+    WHARF_DEVICE_MEMBER uint32_t upper_of(uint32_t state) const
     {
-        uint32_t n = NBITS ? NBITS : n_bits;
-        uint32_t at = (state & ((1u << n) - 1)) * 4 * n_copies(n);
-        return NBITS == PACKED_NBITS ? at : at | copy;
+        return opaque((state >> (NBITS ? NBITS : n_bits)) - (1u << PACKED_NBITS));
+    }
+
+    /*
+     * One lane.  Where in the table a state's entry is, whose upper_of is `upper`.  The state times
+     * the entries' distance, less what its upper bits have in that: two multiplications, for which
+     * there is a unit that has little else to do.
+     */
+    WHARF_DEVICE_MEMBER uint32_t place_of(uint32_t state, uint32_t upper) const
+    {
+        return multiply_add(upper, 0u - SLOTS_NBYTES, multiply_add(state, slot_step, slot_base));
     }
 };
 
@@ -88,9 +105,8 @@ struct half_setting {
 struct half_chains {
     uint32_t state[N_SETS][LANE_CODERS];
     half_words words[N_SETS];
-    uint32_t group[N_SETS];   /* that comes next */
-    bool stores[N_SETS];      /* not at its end */
-    uint32_t nobodys[N_SETS]; /* the highest bit is set if a slot was */
+    uint32_t group[N_SETS]; /* that comes next */
+    bool stores[N_SETS];    /* not at its end */
 };
 
 /* Entries, and later symbols, of a group of all chains. */
@@ -107,6 +123,7 @@ WHARF_DEVICE void settle_words(const half_setting &setting, half_chains &c)
 }
 
 /* collective.  In front of a step: sees to it that its words are there. */
+template <bool EVEN>
 WHARF_DEVICE void ensure_step(const half_setting &setting, half_chains &c)
 {
     if (!any_lane(c.words[0].may_lack() || c.words[1].may_lack()))
@@ -116,9 +133,26 @@ WHARF_DEVICE void ensure_step(const half_setting &setting, half_chains &c)
         syncwarp(); /* every lane's loads of words that go, before the stores */
         WHARF_UNROLL
         for (unsigned s = 0; s < N_SETS; s++)
-            c.words[s].fill(setting.words, setting.shift);
+            c.words[s].template fill<EVEN>(setting.words, setting.shift);
         syncwarp(); /* the stores, before any lane's loads */
     } while (any_lane(!c.words[0].has_step() || !c.words[1].has_step()));
+}
+
+/* One lane.  The entries of the states' slots, of which the upper bits are made `upper`. */
+template <unsigned NBITS>
+WHARF_DEVICE half_entries find_entries(const half_setting &setting,
+                                       const uint32_t state[N_SETS][LANE_CODERS],
+                                       uint32_t upper[N_SETS][LANE_CODERS])
+{
+    half_entries e;
+    WHARF_UNROLL
+    for (unsigned s = 0; s < N_SETS; s++)
+        WHARF_UNROLL
+    for (unsigned j = 0; j < LANE_CODERS; j++) {
+        upper[s][j] = setting.upper_of<NBITS>(state[s][j]);
+        e.of[s][j] = setting.slots.load_word(setting.place_of(state[s][j], upper[s][j]));
+    }
+    return e;
 }
 
 /* One lane.  The entries of the states' slots, and the states behind them. */
@@ -126,28 +160,30 @@ template <unsigned NBITS>
 WHARF_DEVICE half_entries decode_symbols(const half_setting &setting,
                                          uint32_t state[N_SETS][LANE_CODERS])
 {
-    uint32_t n = NBITS ? NBITS : setting.n_bits;
-    half_entries e;
-    WHARF_UNROLL
-    for (unsigned s = 0; s < N_SETS; s++)
-        WHARF_UNROLL
-    for (unsigned j = 0; j < LANE_CODERS; j++)
-        e.of[s][j] = setting.slots.load_word(setting.place_of<NBITS>(state[s][j]));
+    uint32_t upper[N_SETS][LANE_CODERS];
+    half_entries e = find_entries<NBITS>(setting, state, upper);
     WHARF_UNROLL
     for (unsigned s = 0; s < N_SETS; s++)
         WHARF_UNROLL
     for (unsigned j = 0; j < LANE_CODERS; j++) {
         found f = found_packed(e.of[s][j]);
-        state[s][j] = f.frequency * ((state[s][j] >> n) - f.excess) + f.place;
+        state[s][j] = f.frequency * upper[s][j] + f.place;
     }
     return e;
 }
 
-/* collective.  Coders with states below WHARF_RANS_LOW take a word each. */
-WHARF_DEVICE void take_words(const half_setting &setting, uint32_t state[N_SETS][LANE_CODERS],
-                             half_words of[N_SETS])
+/* Words for a lane's coders, of which those take theirs whose states are below WHARF_RANS_LOW. */
+struct half_takes {
+    uint32_t words[N_SETS][LANE_CODERS];
+};
+
+/* collective.  Counts who takes a word in this group, and loads the words. */
+WHARF_DEVICE half_takes count_takers(const half_setting &setting,
+                                     const uint32_t state[N_SETS][LANE_CODERS],
+                                     half_words of[N_SETS])
 {
-    uint32_t votes[N_SETS][LANE_CODERS], words[N_SETS][LANE_CODERS];
+    uint32_t votes[N_SETS][LANE_CODERS];
+    half_takes takes;
     WHARF_UNROLL
     for (unsigned s = 0; s < N_SETS; s++)
         WHARF_UNROLL
@@ -156,14 +192,29 @@ WHARF_DEVICE void take_words(const half_setting &setting, uint32_t state[N_SETS]
     WHARF_UNROLL
     for (unsigned s = 0; s < N_SETS; s++) {
         of[s].advance(byte_perm(votes[s][0], votes[s][1], setting.select), setting.before);
-        words[s][0] = of[s].at.load_behind();
-        words[s][1] = of[s].at.load_before(0);
+        takes.words[s][0] = of[s].at.load_behind();
+        takes.words[s][1] = of[s].at.load_before(0);
     }
+    return takes;
+}
+
+/* One lane. */
+WHARF_DEVICE void take_words(uint32_t state[N_SETS][LANE_CODERS], const half_takes &takes)
+{
     WHARF_UNROLL
     for (unsigned s = 0; s < N_SETS; s++)
         WHARF_UNROLL
     for (unsigned j = 0; j < LANE_CODERS; j++)
-        state[s][j] = state[s][j] < WHARF_RANS_LOW ? state[s][j] << 16 | words[s][j] : state[s][j];
+        state[s][j] =
+            state[s][j] < WHARF_RANS_LOW ? state[s][j] << 16 | takes.words[s][j] : state[s][j];
+}
+
+/* collective.  Both. */
+WHARF_DEVICE void renormalise(const half_setting &setting, uint32_t state[N_SETS][LANE_CODERS],
+                              half_words of[N_SETS])
+{
+    half_takes takes = count_takers(setting, state, of);
+    take_words(state, takes);
 }
 
 /* One lane.  A group's symbols to their places, but of chains at their ends. */
@@ -187,6 +238,12 @@ WHARF_DEVICE void advance(const half_setting &setting, half_chains &c, uint8_t *
     }
 }
 
+/* One lane.  A group's two symbols of a lane, and no more: entries' highest bits are 0. */
+WHARF_DEVICE uint32_t pair_of(const half_entries &e, unsigned set)
+{
+    return signed_perm(e.of[set][0], e.of[set][1], 0xfb40);
+}
+
 /*
  * collective.  Symbols of four groups of a chain each half, to an address that is a multiple of 8.
  * A lane has a pair of each group; it gives those of two groups to one neighbour of four and of one
@@ -195,20 +252,19 @@ WHARF_DEVICE void advance(const half_setting &setting, half_chains &c, uint8_t *
 WHARF_DEVICE void store_fours(const half_setting &setting, bool stores, uint8_t *to,
                               const uint32_t pairs[4])
 {
-    unsigned lane = lane_id();
-    bool is_high = (lane & 2) != 0;
-    uint32_t low = byte_perm(pairs[0], pairs[1], 0x5410);
-    uint32_t high = byte_perm(pairs[2], pairs[3], 0x5410);
-    uint32_t own = is_high ? high : low, other = shfl(is_high ? low : high, lane ^ 2);
+    uint32_t first = multiply_add(pairs[1], 1u << 16, pairs[0]);
+    uint32_t second = multiply_add(pairs[3], 1u << 16, pairs[2]);
+    uint32_t own = byte_perm(first, second, setting.owns);
+    uint32_t other = shfl_xor<2>(byte_perm(first, second, setting.sends));
     uint32_t kept = byte_perm(own, other, setting.keeps);
-    uint32_t given = shfl(byte_perm(own, other, setting.gives), lane ^ 1);
-    store_eight_if(stores, to, byte_perm(kept, given, setting.joins),
-                   byte_perm(kept, given, setting.joins ^ 0x2222));
+    uint32_t given = shfl_xor<1>(byte_perm(own, other, setting.gives));
+    store_eight_if(stores, to, byte_perm(kept, given, setting.low),
+                   byte_perm(kept, given, setting.high));
 }
 
 /* collective.  n steps of all chains where no window is near.  FOURS: the output lies at a multiple
- * of 8. */
-template <unsigned NBITS, bool FOURS>
+ * of 8.  EVEN: words lie at even bytes. */
+template <unsigned NBITS, bool FOURS, bool EVEN>
 WHARF_DEVICE void go_freely(const half_setting &setting, half_chains &c, uint32_t n)
 {
     uint8_t *to[N_SETS];
@@ -221,17 +277,15 @@ WHARF_DEVICE void go_freely(const half_setting &setting, half_chains &c, uint32_
     WHARF_NO_UNROLL
     for (; n > 0; n--) {
         uint32_t pairs[N_SETS][STEP_NGROUPS];
-        ensure_step(setting, c);
+        ensure_step<EVEN>(setting, c);
         WHARF_UNROLL
         for (uint32_t t = 0; t < STEP_NGROUPS; t++) {
             half_entries e = decode_symbols<NBITS>(setting, c.state);
             WHARF_UNROLL
             for (unsigned s = 0; s < N_SETS; s++) {
-                pairs[s][t] = byte_perm(e.of[s][0], e.of[s][1], 0x7340);
-                if (t % 2)
-                    c.nobodys[s] |= pairs[s][t - 1] | pairs[s][t];
+                pairs[s][t] = pair_of(e, s);
             }
-            take_words(setting, c.state, c.words);
+            renormalise(setting, c.state, c.words);
             WHARF_UNROLL
             for (unsigned s = 0; s < N_SETS; s++)
                 if (!FOURS)
@@ -245,9 +299,6 @@ WHARF_DEVICE void go_freely(const half_setting &setting, half_chains &c, uint32_
         }
     }
     settle_words(setting, c);
-    WHARF_UNROLL
-    for (unsigned s = 0; s < N_SETS; s++)
-        c.nobodys[s] |= c.nobodys[s] << 8;
 }
 
 /* ---- windows -------------------------------------------------------------------------------- */
@@ -292,27 +343,22 @@ WHARF_DEVICE void join_windows(const half_setting &setting, half_chains &c,
     c.group[0] += leads ? n : 0;
     WHARF_NO_UNROLL
     for (uint32_t first = 0; first < n; first += STEP_NGROUPS) {
-        ensure_step(setting, c);
+        ensure_step<false>(setting, c);
         uint32_t end = first + STEP_NGROUPS < n ? first + STEP_NGROUPS : n;
         WHARF_NO_UNROLL
         for (uint32_t t = first + 1; t <= end; t++) {
-            uint32_t next[N_SETS][LANE_CODERS];
-            WHARF_UNROLL
-            for (unsigned s = 0; s < N_SETS; s++)
-                WHARF_UNROLL
-            for (unsigned j = 0; j < LANE_CODERS; j++)
-                next[s][j] = c.state[s][j];
-            half_entries e = decode_symbols<NBITS>(setting, next);
+            uint32_t upper[N_SETS][LANE_CODERS];
+            half_entries e = find_entries<NBITS>(setting, c.state, upper);
             WHARF_UNROLL
             for (unsigned s = 0; s < N_SETS; s++)
                 WHARF_UNROLL
             for (unsigned j = 0; j < LANE_CODERS; j++) {
+                found f = found_packed(e.of[s][j]);
                 bool runs = t > start[s][j];
-                c.nobodys[s] |= runs ? e.of[s][j] : 0;
-                c.state[s][j] = runs ? next[s][j] : c.state[s][j];
-                c.state[s][j] = t == start[s][j] ? w[s].state[j] : c.state[s][j];
+                multiply_add_if(runs, c.state[s][j], f.frequency, upper[s][j], f.place);
+                set_if(t == start[s][j], c.state[s][j], w[s].state[j]);
             }
-            take_words(setting, c.state, c.words);
+            renormalise(setting, c.state, c.words);
             store_pair_if(leads, to[0], byte_perm(e.of[0][0], e.of[0][1], 0x0040));
             to[0] += WARP_LANES;
         }
@@ -349,21 +395,14 @@ WHARF_DEVICE bool look_at_windows(const half_setting &setting, half_chains &c,
     WHARF_NO_UNROLL
     for (uint32_t first = 0; first < n; first += STEP_NGROUPS) {
         uint32_t end = first + STEP_NGROUPS < n ? first + STEP_NGROUPS : n, cut_at[N_SETS];
-        ensure_step(setting, c);
+        ensure_step<false>(setting, c);
         WHARF_UNROLL
         for (unsigned s = 0; s < N_SETS; s++)
             cut_at[s] = cut[s] - (c.words[s].place() - c.words[s].at.place());
         WHARF_NO_UNROLL
         for (uint32_t t = first; t < end; t++) {
-            uint32_t behind[N_SETS][LANE_CODERS];
             half_entries e = decode_symbols<NBITS>(setting, c.state);
-            WHARF_UNROLL
-            for (unsigned s = 0; s < N_SETS; s++) {
-                c.nobodys[s] |= e.of[s][0] | e.of[s][1];
-                behind[s][0] = c.state[s][0];
-                behind[s][1] = c.state[s][1];
-            }
-            take_words(setting, c.state, c.words);
+            half_takes takes = count_takers(setting, c.state, c.words);
             WHARF_UNROLL
             for (unsigned s = 0; s < N_SETS; s++) {
                 WHARF_UNROLL
@@ -371,11 +410,12 @@ WHARF_DEVICE bool look_at_windows(const half_setting &setting, half_chains &c,
                     /* Both negative, or none: the word is the window's first one or below, the
                      * start has come.  A first coder's word is above the second one's. */
                     uint32_t by_cut = c.words[s].at.place() - (cut_at[s] - (j == 0 ? 2 : 0));
-                    uint32_t by_start = start[s][j] - (t + 1);
-                    bad.signs |= behind[s][j] < WHARF_RANS_LOW ? by_cut ^ by_start : 0;
-                    bad.differences |= start[s][j] == t ? behind[s][j] ^ w[s].state[j] : 0;
+                    uint32_t by_start = start[s][j] - (t + 1), behind = c.state[s][j];
+                    or_difference_if(behind < WHARF_RANS_LOW, bad.signs, by_cut, by_start);
+                    or_difference_if(start[s][j] == t, bad.differences, behind, w[s].state[j]);
                 }
             }
+            take_words(c.state, takes);
             store_symbols(c, to, 0, e);
             to[0] += WARP_LANES;
             to[1] += WARP_LANES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rans_quick.cuh: a fast decoder for the commonest kind of chunk: bytes of one distribution, the
- * model in the stream, n up to 11, and four splits.
+ * rans_quick.cuh: a fast decoder for the commonest kind of chunk: bytes of one distribution that
+ * stands in the stream and has all slots, n up to 11, and four splits.
  *
  * Idea: before the first group a warp mostly waits, for memory, and for each field before it can
  * read the next.  So it loads the first FRONT_NBYTES of the stream to shared memory at once, reads
@@ -43,7 +43,7 @@ struct rans_quick_shared {
     rans::quick_tables tables;
     rans::half_buffers buffers;
 };
-constexpr unsigned RANS_QUICK_WARPS_PER_SM = 16;
+constexpr unsigned RANS_QUICK_WARPS_PER_SM = 16, RANS_QUICK_WIDE_WARPS = 16;
 
 namespace rans
 {
@@ -283,7 +283,7 @@ struct quick_model {
     uint32_t first; /* slot of the first one */
 };
 
-/* collective.  Reads the model.  False if it breaks rule 2. */
+/* collective.  Reads the model.  False if it breaks rule 2, or leaves slots to no symbol. */
 WHARF_DEVICE bool read_model(const quick_stream &in, quick_model &m)
 {
     uint32_t n_blocks = ceil_div(in.alphabet, WHARF_RANS_BLOCK_NSYMBOLS), block = lane_id() / 4;
@@ -307,7 +307,26 @@ WHARF_DEVICE bool read_model(const quick_stream &in, quick_model &m)
     uint32_t total = uniform(shfl(sum_behind, WARP_LANES - 1));
     uint32_t n_bits = uniform(shfl(behind, WARP_LANES - 1));
     return !any_lane(width > WHARF_RANS_MAX_WIDTH) && (n_bits + 7) / 8 == in.model_nbytes &&
-           total > 0 && total <= 1u << in.n_bits;
+           total == 1u << in.n_bits;
+}
+
+/*
+ * What is put down in a range's first slot: the entry of slot 0, if that were in the range, rotated
+ * so that the symbol comes first and later ranges have larger marks.  Never 0.  An entry is then
+ * the mark rotated back, and the slot added to its place; the sum of a place below 0 and a slot in
+ * the range carries into the frequency.
+ */
+WHARF_DEVICE uint32_t range_mark(uint32_t symbol, uint32_t first, uint32_t frequency)
+{
+    uint32_t place = (0u - first) & ((1u << PACKED_NBITS) - 1);
+    return symbol << 24 | (frequency - (first > 0 ? 1 : 0)) << PACKED_NBITS | place;
+}
+
+static_assert(PACKED_PLACE_AT == 8 && PACKED_FREQUENCY_AT == PACKED_PLACE_AT + PACKED_NBITS);
+
+WHARF_DEVICE uint32_t marked_entry(uint32_t mark, uint32_t slot)
+{
+    return multiply_add(slot, 1u << PACKED_PLACE_AT, funnel_left(mark, mark, 8));
 }
 
 /* collective.  The entries of 2^n_bits slots, which are 256 at least, of a model that read_model
@@ -321,10 +340,9 @@ WHARF_DEVICE void fill_quads(uint32_t *packed, uint32_t n_bits, const quick_mode
     syncwarp();
     WHARF_UNROLL
     for (unsigned i = 0; i < 8; i++) {
-        uint32_t f = m.frequency[i];
-        /* A mark, never 0; those of later slots are larger. */
+        uint32_t f = m.frequency[i], mark = opaque(range_mark(8 * lane_id() + i, first, f));
         if (f > 0)
-            store(&packed[first], (8 * lane_id() + i) << 23 | f << 11 | first);
+            store(&packed[first], mark);
         first += f;
     }
     syncwarp();
@@ -343,8 +361,8 @@ WHARF_DEVICE void fill_quads(uint32_t *packed, uint32_t n_bits, const quick_mode
         v.y = v.y > mark ? v.y : mark;
         v.z = v.z > mark ? v.z : mark;
         v.w = v.w > mark ? v.w : mark;
-        store(&quads[slot / 4], u32x4{slot_entry(v.x, slot), slot_entry(v.y, slot + 1),
-                                      slot_entry(v.z, slot + 2), slot_entry(v.w, slot + 3)});
+        store(&quads[slot / 4], u32x4{marked_entry(v.x, slot), marked_entry(v.y, slot + 1),
+                                      marked_entry(v.z, slot + 2), marked_entry(v.w, slot + 3)});
     }
     syncwarp();
 }
@@ -394,7 +412,6 @@ WHARF_DEVICE bool begin_halves(const quick_stream &in, const half_setting &setti
         c.group[s] = w.joins[s] ? w.own[s].last_group + 1 : 0;
         ends.group[s] = w.verifies[s] ? w.next[s].last_group + 1 : setting.n_whole;
         c.stores[s] = true;
-        c.nobodys[s] = 0;
         good &= c.group[s] <= ends.group[s] && ends.group[s] <= setting.n_whole;
         good &= c.words[s].init(in.source, setting.words, buffers.rings[s][half_of_lane()],
                                 w.joins[s] ? w.own[s].first_word : (int32_t)in.n_words - 1);
@@ -455,22 +472,32 @@ struct quick_plan {
 
 /* collective.  With n as a constant, which takes fewer instructions.  (A reduction, so that the
  * compiler does not make the loop around this once for each n.) */
+template <bool EVEN>
 WHARF_DEVICE void go_freely_by_nbits(const half_setting &setting, half_chains &c, uint32_t n_steps)
 {
-    if (any_lane(reinterpret_cast<uintptr_t>(setting.out) % 8 != 0))
-        return go_freely<0, false>(setting, c, n_steps);
     switch (uniform(setting.n_bits)) {
     case PACKED_NBITS:
-        return go_freely<PACKED_NBITS, true>(setting, c, n_steps);
+        return go_freely<PACKED_NBITS, true, EVEN>(setting, c, n_steps);
     case PACKED_NBITS - 1:
-        return go_freely<PACKED_NBITS - 1, true>(setting, c, n_steps);
+        return go_freely<PACKED_NBITS - 1, true, EVEN>(setting, c, n_steps);
     case PACKED_NBITS - 2:
-        return go_freely<PACKED_NBITS - 2, true>(setting, c, n_steps);
+        return go_freely<PACKED_NBITS - 2, true, EVEN>(setting, c, n_steps);
     default:
-        return go_freely<WHARF_RANS_MIN_NBITS, true>(setting, c, n_steps);
+        return go_freely<WHARF_RANS_MIN_NBITS, true, EVEN>(setting, c, n_steps);
     }
 }
 static_assert(PACKED_NBITS - 3 == WHARF_RANS_MIN_NBITS);
+
+/* collective.  The same by where output and words lie. */
+WHARF_DEVICE void go_freely_by_place(const half_setting &setting, half_chains &c, uint32_t n_steps)
+{
+    if (any_lane(reinterpret_cast<uintptr_t>(setting.out) % 8 != 0))
+        go_freely<0, false, false>(setting, c, n_steps);
+    else if (any_lane(setting.shift.n_bits != 0))
+        go_freely_by_nbits<false>(setting, c, n_steps);
+    else
+        go_freely_by_nbits<true>(setting, c, n_steps);
+}
 
 /* collective.  Takes all chains to their ends.  Returns whether all was good, and no step exceeded
  * the budget. */
@@ -488,16 +515,12 @@ WHARF_DEVICE bool run_halves(const half_setting &setting, half_chains &c, quick_
         uint32_t n = 2 * N_SETS * plan.n_groups;
         if (watch.goes_on(n, plan.n_steps > 0 ? n : 4 * n) != WHARF_REASON_NONE)
             return false;
-        c.nobodys[0] = c.nobodys[1] = 0;
         if (plan.n_steps == 0)
             good = uniform(setting.n_bits) == PACKED_NBITS
                        ? look_at_windows<PACKED_NBITS>(setting, c, w.next, plan.n_groups)
                        : look_at_windows<0>(setting, c, w.next, plan.n_groups);
         else
-            go_freely_by_nbits(setting, c, plan.n_steps);
-        WHARF_UNROLL
-        for (unsigned s = 0; s < N_SETS; s++)
-            good &= !c.stores[s] || c.nobodys[s] >> 31 == 0;
+            go_freely_by_place(setting, c, plan.n_steps);
         if (any_lane(!good))
             return false;
     }
@@ -514,13 +537,13 @@ WHARF_DEVICE bool end_quickly(const quick_stream &in, const half_setting &settin
     uint32_t number = WARP_LANES * setting.n_whole + LANE_CODERS * lane_in_half();
     WHARF_UNROLL
     for (unsigned j = 0; j < LANE_CODERS; j++) {
-        uint32_t n = setting.n_bits, before = ends.state[S][j];
+        uint32_t before = ends.state[S][j];
         bool exists = is_last && number + j < in.n_symbols;
-        uint32_t entry = setting.slots.load_word(setting.place_of<0>(before));
+        uint32_t upper = setting.upper_of<0>(before);
+        uint32_t entry = setting.slots.load_word(setting.place_of(before, upper));
         found f = found_packed(entry);
-        state[j] = exists ? f.frequency * ((before >> n) - f.excess) + f.place : before;
+        state[j] = exists ? f.frequency * upper + f.place : before;
         takes[j] = exists && state[j] < WHARF_RANS_LOW;
-        good &= !exists || entry >> 31 == 0;
         if (exists)
             store_byte(setting.out + number + j, entry);
     }
@@ -599,8 +622,7 @@ WHARF_DEVICE_NOINLINE uint32_t decode_quickly(shared_ref<rans_quick_shared> memo
         join_windows<0>(setting, c, w.own, w.joins, leads, n);
     watcher watch;
     watch.init(job.step_budget, job.stop);
-    bool good = !any_lane((c.nobodys[0] | c.nobodys[1]) >> 31) &&
-                run_halves(setting, c, w, ends, watch) && end_quickly(in, setting, ends);
+    bool good = run_halves(setting, c, w, ends, watch) && end_quickly(in, setting, ends);
     syncwarp(); /* the memory may be used otherwise */
     return good ? in.n_symbols : LEFT;
 }

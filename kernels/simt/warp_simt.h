@@ -106,6 +106,13 @@ WHARF_SIMT_INLINE T shfl_in(T v, unsigned src, call_site at = {})
     return (T)simt::meet("shfl_in", at, (uint64_t)v).given[lane_id() / N * N + src % N];
 }
 
+template <unsigned MASK>
+inline uint32_t shfl_xor(uint32_t v, call_site at = {})
+{
+    static_assert(MASK < 32);
+    return (uint32_t)simt::meet("shfl_xor", at, v).given[lane_id() ^ MASK];
+}
+
 template <unsigned LANE, typename T>
 WHARF_SIMT_INLINE T from_lane(T v, call_site at = {})
 {
@@ -314,6 +321,26 @@ inline uint32_t signed_perm(uint32_t a, uint32_t b, uint32_t s)
 inline uint32_t mul_high(uint32_t a, uint32_t b)
 {
     return (uint32_t)((uint64_t)a * b >> 32);
+}
+
+inline uint32_t multiply_add(uint32_t a, uint32_t b, uint32_t c)
+{
+    return a * b + c;
+}
+
+inline void multiply_add_if(bool sets, uint32_t &to, uint32_t a, uint32_t b, uint32_t c)
+{
+    to = sets ? a * b + c : to;
+}
+
+inline void set_if(bool sets, uint32_t &to, uint32_t v)
+{
+    to = sets ? v : to;
+}
+
+inline void or_difference_if(bool sets, uint32_t &to, uint32_t a, uint32_t b)
+{
+    to |= sets ? a ^ b : 0;
 }
 
 inline uint32_t dot4(uint32_t a, uint32_t b, uint32_t c)

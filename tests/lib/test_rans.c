@@ -160,6 +160,12 @@ struct test_rans test_rans_new_with_free_slots(const struct test_rans_plan *plan
 uint8_t *test_rans_encode(const uint8_t *bytes, uint32_t n, uint32_t n_bits, uint32_t max_splits,
                           size_t *ret_nbytes)
 {
+    return test_rans_encode_with_free_slots(bytes, n, n_bits, max_splits, 0, ret_nbytes);
+}
+
+uint8_t *test_rans_encode_with_free_slots(const uint8_t *bytes, uint32_t n, uint32_t n_bits,
+                                          uint32_t max_splits, uint32_t n_free, size_t *ret_nbytes)
+{
     uint64_t counts[256] = {0};
     uint32_t frequencies[256];
     const struct wharf_rans_job job = {
@@ -174,8 +180,12 @@ uint8_t *test_rans_encode(const uint8_t *bytes, uint32_t n, uint32_t n_bits, uin
 
     for (uint32_t i = 0; i < n; i++)
         counts[bytes[i]]++;
-    if (wharf_rans_normalise(counts, 256, n_bits, frequencies) < 0 ||
-        wharf_rans_encode(&job, out, bound, ret_nbytes) < 0) {
+    if (wharf_rans_normalise(counts, 256, n_bits, frequencies) < 0) {
+        fprintf(stderr, "test_rans: has no model\n");
+        exit(2);
+    }
+    free_slots(frequencies, 256, n_free);
+    if (wharf_rans_encode(&job, out, bound, ret_nbytes) < 0) {
         fprintf(stderr, "test_rans: cannot be encoded\n");
         exit(2);
     }

@@ -54,6 +54,10 @@ void test_rans_drop_splits(struct test_rans *rans, uint32_t first, uint32_t n);
 uint8_t *test_rans_encode(const uint8_t *bytes, uint32_t n, uint32_t n_bits, uint32_t max_splits,
                           size_t *ret_nbytes);
 
+/* The same with n_free unused slots, as far as possible. */
+uint8_t *test_rans_encode_with_free_slots(const uint8_t *bytes, uint32_t n, uint32_t n_bits,
+                                          uint32_t max_splits, uint32_t n_free, size_t *ret_nbytes);
+
 /* Makes the image of a model, in memory that the caller frees; its size is in *ret_nbytes unless
  * that is NULL. */
 void *test_rans_image(const uint8_t *model, size_t model_nbytes, size_t *ret_nbytes);

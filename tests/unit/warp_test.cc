@@ -251,6 +251,31 @@ Test(warp, signed_perm_repeats_signs)
     });
 }
 
+Test(warp, shfl_xor_exchanges_neighbours)
+{
+    simt::run_warp<words>({}, [](words &) {
+        uint32_t lane = lane_id();
+        cr_assert_eq(shfl_xor<1>(100 + lane), 100 + (lane ^ 1));
+        cr_assert_eq(shfl_xor<18>(100 + lane), 100 + (lane ^ 18));
+    });
+}
+
+Test(warp, what_is_conditional_leaves_other_lanes_as_they_were)
+{
+    simt::run_warp<words>({}, [](words &) {
+        uint32_t lane = lane_id(), to = 7;
+        bool is_odd = lane % 2 != 0;
+        cr_assert_eq(multiply_add(0x10001, 0xffffe000, lane), 0xdfffe000u + lane);
+        multiply_add_if(is_odd, to, lane, 3, 4);
+        cr_assert_eq(to, is_odd ? 3 * lane + 4 : 7);
+        set_if(!is_odd, to, 5);
+        cr_assert_eq(to, is_odd ? 3 * lane + 4 : 5);
+        to = 8;
+        or_difference_if(is_odd, to, 0x16, 0x15);
+        cr_assert_eq(to, is_odd ? 11u : 8u);
+    });
+}
+
 Test(warp, lanes_in_different_places_stop_the_program, .signal = SIGABRT)
 {
     simt::run_warp<words>({}, [](words &) {
