@@ -39,7 +39,8 @@ __global__ void __launch_bounds__(kernel_shape<Codec>::THREADS, kernel_shape<Cod
     /* The first chunks go to the first warps of all blocks, so that few chunks spread over all
      * multiprocessors. */
     uint32_t warp = in_block * gridDim.x + blockIdx.x;
-    run_batch_warp<Codec>(s, batch, control, warp, gridDim.x * shape::WARPS,
+    unsigned n_warps = shape::WIDE_WARPS ? blockDim.x / 32 : shape::WARPS;
+    run_batch_warp<Codec>(s, batch, control, warp, gridDim.x * n_warps,
                           scratch + warp * shape::SCRATCH_NBYTES);
 }
 
@@ -88,6 +89,7 @@ struct kernel_row {
     size_t shared_nbytes, scratch_nbytes; /* for each of these */
     unsigned most_chunks;                 /* of a block of warps for each */
     unsigned blocks_per_sm;               /* that this GPU holds */
+    unsigned n_wide_warps;                /* a wide block; 0: there are none */
 };
 
 template <typename Codec>
@@ -101,7 +103,8 @@ kernel_row row_of(uint32_t codec)
             shape::SHARED_NBYTES,
             shape::SCRATCH_NBYTES,
             0,
-            0};
+            0,
+            shape::WIDE_WARPS};
 }
 
 template <typename Codec>
@@ -114,6 +117,7 @@ kernel_row block_row_of(uint32_t codec)
             round_up(sizeof(typename Codec::shared), 128),
             round_up(Codec::SCRATCH_NBYTES, 256),
             Codec::MOST_CHUNKS,
+            0,
             0};
 }
 
@@ -128,6 +132,7 @@ kernel_row crew_row_of(uint32_t codec)
             Codec::WORKERS,
             round_up(sizeof(typename Codec::shared), 128),
             round_up(Codec::SCRATCH_NBYTES, 256),
+            0,
             0,
             0};
 }
@@ -167,6 +172,20 @@ static unsigned grid_of(const wharf_cuda_decoder *decoder, const kernel_row *row
     return n_chunks < n_blocks ? n_chunks : n_blocks;
 }
 
+/* Whether the GPU can hold a wide block of it, which then may have that much shared memory. */
+static int fit_wide(kernel_row *row)
+{
+    int device = 0, most = 0, shared = (int)(row->n_wide_warps * row->shared_nbytes);
+    WHARF_CUDA_TRY(cudaGetDevice(&device));
+    WHARF_CUDA_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    if (shared > most)
+        row->n_wide_warps = 0;
+    else
+        WHARF_CUDA_TRY(cudaFuncSetAttribute(row->function,
+                                            cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+    return 0;
+}
+
 /* Loads the kernel and asks the GPU how many blocks of it it holds. */
 static int fit_kernel(kernel_row *row)
 {
@@ -179,7 +198,7 @@ static int fit_kernel(kernel_row *row)
     if (n < 1)
         return wharf_cuda_fail(cudaErrorInvalidConfiguration, "fitting a kernel into this GPU");
     row->blocks_per_sm = (unsigned)n;
-    return 0;
+    return row->n_wide_warps ? fit_wide(row) : 0;
 }
 
 static int fit_kernels(wharf_cuda_decoder *decoder)
@@ -299,9 +318,16 @@ static int launch(const wharf_cuda_decoder *decoder, const kernel_row *row,
 {
     void *d_own = d_scratch + CHUNKS_AT + chunks_nbytes(batch.n_chunks);
     void *arguments[] = {&batch, &d_scratch, &d_own};
-    WHARF_CUDA_TRY(cudaLaunchKernel(row->function, grid_of(decoder, row, batch.n_chunks),
-                                    row->n_warps * 32, arguments,
-                                    row->n_chunks * row->shared_nbytes, stream));
+    unsigned n_blocks = grid_of(decoder, row, batch.n_chunks), n_warps = row->n_warps;
+    unsigned n_chunks = row->n_chunks;
+    /* As many warps in wide blocks, where each has more than a chunk. */
+    if (row->n_wide_warps && row->blocks_per_sm * n_warps == row->n_wide_warps &&
+        batch.n_chunks > n_blocks * n_warps) {
+        n_blocks = decoder->n_sms;
+        n_warps = n_chunks = row->n_wide_warps;
+    }
+    WHARF_CUDA_TRY(cudaLaunchKernel(row->function, n_blocks, n_warps * 32, arguments,
+                                    n_chunks * row->shared_nbytes, stream));
     return 0;
 }
 

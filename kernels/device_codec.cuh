@@ -51,6 +51,7 @@ WHARF_DEVICE_CODEC_LIST(X)
         using shared = name##_quick_shared;                                                        \
         static constexpr size_t SCRATCH_NBYTES = 0;                                                \
         static constexpr unsigned WARPS_PER_SM = ID##_QUICK_WARPS_PER_SM;                          \
+        static constexpr unsigned WIDE_WARPS = ID##_QUICK_WIDE_WARPS;                              \
         static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job) \
         {                                                                                          \
             if (codec != WHARF_CODEC_##ID)                                                         \
