@@ -488,13 +488,17 @@ static bool take_memory(struct files *files)
     return files->staging != NULL;
 }
 
-static uint32_t one_at_least(uint32_t n)
+/* STAGE leaves a quarter of the threads to READ and WRITE. */
+static void set_most(struct passing *passing, uint32_t n_threads)
 {
-    return n ? n : 1;
+    pthread_mutex_lock(&passing->lock);
+    passing->most = n_threads ? n_threads : 1;
+    passing->most_staged = passing->most - passing->most / 4;
+    pthread_mutex_unlock(&passing->lock);
 }
 
 /* As many as there are slots, since each can wait in a file; this one is one of them, and one more
- * takes and closes files meanwhile.  STAGE leaves a quarter of them to READ and WRITE. */
+ * takes and closes files meanwhile. */
 static void start_threads(struct files *files)
 {
     struct passing *passing = &files->passing;
@@ -502,17 +506,16 @@ static void start_threads(struct files *files)
     pthread_t thread;
 
     pthread_mutex_init(&passing->lock, NULL);
-    passing->most = passing->most_staged = 1;
+    /* Before the first one: what it leaves in the queue for want of others, nobody else takes. */
+    set_most(passing, files->n_slots);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_NBYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     for (uint32_t i = 0; i < files->n_slots; i++) {
-        if (pthread_create(&thread, &attributes, serve, files) != 0)
-            break;
-        pthread_mutex_lock(&passing->lock);
-        passing->most = i + 1;
-        passing->most_staged = one_at_least(i + 1 - (i + 1) / 4);
-        pthread_mutex_unlock(&passing->lock);
+        if (pthread_create(&thread, &attributes, serve, files) == 0)
+            continue;
+        set_most(passing, i);
+        break;
     }
     pthread_attr_destroy(&attributes);
 }
