@@ -106,7 +106,7 @@ WHARF_DEVICE void make_round(span_bytes &span, unsigned r, const batch &b,
     const uint8_t *from = is_literal ? b.in : b.out;
     uint32_t offset = is_literal ? literals + at : b.base + at - distance;
     /* Lanes that need no byte load the first one: cheaper than a predicate on the load. */
-    uint32_t byte = load_part(from + (near ? 0 : offset), 0, !near);
+    uint32_t byte = load_part_once(from + (near ? 0 : offset), 0, !near);
     if (near)
         span.waiting |= 1u << r;
     span.byte[r] = near ? distance : byte;
@@ -122,13 +122,13 @@ WHARF_DEVICE void write_span(const batch &b, const sequence &s, const packed_seq
 {
     static_assert(ROUNDS >= 3);
     span_bytes span = {};
-    /* The round in which the sequence begins, if it is one of these, and its bit in that. */
-    uint32_t ahead = s.begin - begin;
-    uint32_t round = s.length && ahead < n ? ahead >> 5 : ROUNDS;
-    uint32_t bit = 1u << (ahead & 31);
+    /* Where in the span the sequence begins; far ahead if not there. */
+    uint32_t place = s.begin - begin;
+    place = s.length && place < n ? place : 1u << 31;
     uint32_t last = begin + n - 1;
     auto make = [&](unsigned r) {
-        make_round(span, r, b, mine, begin, last, reduce_or(round == r ? bit : 0), first);
+        uint32_t begins = reduce_or(bit_or_none(place - 32 * r));
+        make_round(span, r, b, mine, begin, last, begins, first);
     };
     /* No branch between two rounds: the compiler waits for all loads where branches rejoin. */
     if (n <= 32) {

@@ -112,6 +112,7 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  * Bits: one lane
  *   popc(x)   number of ones                     clz(x)   leading zeros, 32 for 0
  *   ffs(x)    lowest one, counted from 1; 0 for 0          brev(x)  bits in reverse order
+ *   bit_or_none(n)            1 << n, or 0 for an n of 32 and more
  *   funnel_right(lo, hi, n)   the low 32 bits of (hi:lo) >> (n & 31)
  *   funnel_left(lo, hi, n)    the high 32 bits of (hi:lo) << (n & 31)
  *   byte_perm(a, b, s)        four bytes of (b:a), chosen by the nibbles of s (0 to 7)
@@ -153,6 +154,8 @@ constexpr uint32_t FULL_MASK = 0xffffffffu;
  *   load(p)           uint8_t, uint16_t, uint32_t, uint64_t, u32x4: an ordinary load
  *   load_part(p, first, n)  an ordinary load of an integer, of which the n bytes from byte `first`
  *                     on count, or none; the others, which other lanes may be storing, are anything
+ *   load_part_once(p, first, n)  load_part of a uint8_t in global memory that is hardly loaded
+ *                     again: what it brings into the second-level cache leaves that first
  *   load_nc(p)        the same from memory that nothing writes while the kernel runs (a chunk's
  *                     input): goes by the read-only path
  *   load_nc_over(v, p)  v = load_nc(p) of a u32x4, in v's own registers: where v is a variable of

@@ -383,6 +383,14 @@ WHARF_DEVICE uint32_t brev(uint32_t x)
     return __brev(x);
 }
 
+/* PTX shifts all bits out, where C++ says nothing. */
+WHARF_DEVICE uint32_t bit_or_none(uint32_t n)
+{
+    uint32_t v;
+    asm("shl.b32 %0, 1, %1;" : "=r"(v) : "r"(n));
+    return v;
+}
+
 WHARF_DEVICE uint32_t funnel_right(uint32_t lo, uint32_t hi, unsigned n)
 {
     return __funnelshift_r(lo, hi, n);
@@ -477,6 +485,14 @@ template <typename T>
 WHARF_DEVICE T load_part(const T *p, unsigned, unsigned)
 {
     return load(p);
+}
+
+/* The policy of createpolicy.fractional.L2::evict_first.  A pointer that has it takes no
+ * instruction more, unlike ld with a cache hint, which has to be assembly and gets no predicate. */
+constexpr unsigned long long EVICT_FIRST = 0x12f0000000000000;
+WHARF_DEVICE uint8_t load_part_once(const uint8_t *p, unsigned, unsigned)
+{
+    return *static_cast<const uint8_t *>(__nv_associate_access_property(p, EVICT_FIRST));
 }
 
 #ifndef WHARF_INPUT_IS_COPIED

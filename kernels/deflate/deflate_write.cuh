@@ -68,10 +68,11 @@ WHARF_DEVICE void settle_round(span_bytes<ROUNDS> &span, unsigned r)
 struct plain_output {
     uint8_t *out;
 
-    /* One lane.  Byte `at`, which others may be storing if it is not wanted. */
+    /* One lane.  Byte `at`, which others may be storing if it is not wanted.  Sources that the
+     * second-level cache no longer has must not push out what was written since. */
     WHARF_DEVICE_MEMBER uint32_t take(uint32_t at, bool wanted) const
     {
-        return load_part(out + at, 0, wanted);
+        return load_part_once(out + at, 0, wanted);
     }
 
     /* Places from a first one on. */
@@ -120,11 +121,10 @@ WHARF_DEVICE void write_span(Output out, uint32_t base, const batch_token &token
     span_bytes<ROUNDS> span = {};
     uint32_t lane = lane_id();
     uint32_t span_begin = base + begin;
-    /* The round in which the token begins, if it is one of these, and its bit in that. */
-    uint32_t round = token.length ? (token.begin - begin) >> 5 : ROUNDS;
-    uint32_t bit = 1u << ((token.begin - begin) & 31);
+    /* Where in the span the token begins; far ahead if not there. */
+    uint32_t place = token.length ? token.begin - begin : 1u << 31;
     auto make = [&](unsigned r) {
-        make_round(span, r, out, token, span_begin, reduce_or(round == r ? bit : 0), first);
+        make_round(span, r, out, token, span_begin, reduce_or(bit_or_none(place - 32 * r)), first);
     };
     /* No branch between two rounds: the compiler waits for all loads where branches rejoin. */
     if (n <= 32) {

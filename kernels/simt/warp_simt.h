@@ -284,6 +284,11 @@ inline uint32_t brev(uint32_t x)
     return __builtin_bswap32(x);
 }
 
+WHARF_SIMT_INLINE uint32_t bit_or_none(uint32_t n)
+{
+    return n < 32 ? 1u << n : 0;
+}
+
 WHARF_SIMT_INLINE uint32_t funnel_right(uint32_t lo, uint32_t hi, unsigned n)
 {
     return (uint32_t)(((uint64_t)hi << 32 | lo) >> (n & 31));
@@ -373,6 +378,11 @@ inline T load_part(const T *p, unsigned first, unsigned n)
     for (unsigned i = first; i < first + n; i++)
         v = (T)((v & ~((T)0xff << 8 * i)) | (T)bytes[i] << 8 * i);
     return v;
+}
+
+WHARF_SIMT_INLINE uint8_t load_part_once(const uint8_t *p, unsigned first, unsigned n)
+{
+    return load_part(p, first, n);
 }
 
 template <typename T>
