@@ -18,6 +18,7 @@ namespace flate
 struct block_one_tuning : tuning {
     static constexpr unsigned LITLEN_ROOT = 11;
     static constexpr unsigned DISTANCE_ROOT = 9;
+    static constexpr unsigned ROUNDS = 4; /* of what it writes alone, which is little */
 };
 
 struct block_tuning {

@@ -21,8 +21,8 @@ namespace flate
  * with blocks of four warps, 7040 bytes of shared memory a warp ((228 - 8) KiB / 32).
  *
  * Measured alternatives: LITLEN_ROOT 9 with more sub-ranges is faster where few symbols have longer
- * codes, and slower elsewhere.  More ROUNDS are faster for short matches and columns, and slower
- * elsewhere.  24 or 20 warps with more registers are slower on all data.
+ * codes, and slower elsewhere.  6 ROUNDS are slower for binary numbers and repeated columns, 4 for
+ * few values and text.  24 or 20 warps with more registers are slower on all data.
  */
 struct tuning {
     using unit = uint8_t; /* of output */
@@ -39,7 +39,7 @@ struct tuning {
     static constexpr unsigned MIN_RANGE_NBITS = 256;
     static constexpr unsigned MAX_RANGE_NBITS = 4096;
     /* Rounds of 32 output bytes whose loads are in flight together. */
-    static constexpr unsigned ROUNDS = 4;
+    static constexpr unsigned ROUNDS = 5;
     /* The least lengths of matches copied one by one: of any, and of self-overlapping ones. */
     static constexpr unsigned LONG_MATCH = 128;
     static constexpr unsigned LONG_OVERLAP = 12;

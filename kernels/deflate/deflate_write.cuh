@@ -146,10 +146,16 @@ WHARF_DEVICE void write_span(Output out, uint32_t base, const batch_token &token
                 settle_round(span, r);
     }
     auto to = out.from(span_begin, lane);
-    WHARF_UNROLL
-    for (unsigned r = 0; r < ROUNDS; r++)
-        if (32 * r + lane < n)
+    if (n >= 32 * ROUNDS) {
+        WHARF_UNROLL
+        for (unsigned r = 0; r < ROUNDS; r++)
             to.put(32 * r, span.byte[r]);
+    } else {
+        WHARF_UNROLL
+        for (unsigned r = 0; r < ROUNDS; r++)
+            if (32 * r + lane < n)
+                to.put(32 * r, span.byte[r]);
+    }
 }
 
 /*
@@ -162,43 +168,56 @@ template <typename P>
 WHARF_DEVICE void write_parts(uint8_t *out, uint32_t base, uint32_t total, const batch_token &token,
                               uint32_t alone)
 {
-    uint32_t matches = 0xffffffffu;
-    /* 258 * 32 bytes are less than 2^14. */
-    uint32_t range = token.begin | token.length << 14;
-    uint32_t first = 0, begin = 0;
+    /* A stretch, up to lane `lane`'s match of `length` bytes or the batch's end; and whether it has
+     * bytes that are not written yet. */
+    uint32_t first = 0, begin = 0, end = total, length = 0;
+    unsigned lane = 0;
+    bool is_spread = true;
+    uint32_t matches = 0;
     last_bytes tail;
     tail.init(base);
+    auto next_stretch = [&]() {
+        lane = alone ? first_lane(alone) : 32;
+        /* 258 * 32 bytes are less than 2^14. */
+        uint32_t range = token.begin | token.length << 14;
+        range = alone ? reduce_or(lane_id() == lane ? range : 0) : total;
+        uint32_t before = alone ? (1u << lane) - 1 : 0xffffffffu;
+        end = range & 0x3fff;
+        length = range >> 14;
+        is_spread = (matches & before & ~((1u << first) - 1)) != 0;
+    };
     if (alone) {
         matches = ballot(token.length > 1);
         if (token.length == 1)
             store(out + (base + token.begin), (uint8_t)token.value);
         syncwarp();
+        next_stretch();
     }
     for (;;) {
-        unsigned lane = alone ? first_lane(alone) : 32;
-        uint32_t r = alone ? reduce_or(lane_id() == lane ? range : 0) : total;
-        uint32_t end = r & 0x3fff;
-        uint32_t before = alone ? (1u << lane) - 1 : 0xffffffffu;
-        if (matches & before & ~((1u << first) - 1)) {
+        if (is_spread) {
             uint32_t n = first;
-            for (; begin < end; begin += 32 * P::ROUNDS) {
+            do {
                 write_span<P::ROUNDS>(plain_output{out}, base, token, begin, end - begin, n);
                 syncwarp();
-            }
+                begin += 32 * P::ROUNDS;
+            } while (begin < end);
+            if (!alone)
+                break;
             tail.init(base + end);
-        } else if (alone) {
+        } else {
+            if (!alone)
+                break;
             tail.append_literals(out, (uint32_t)token.value, first, lane, base + end);
         }
-        if (!alone)
-            break;
         uint32_t distance = reduce_or(lane_id() == lane ? (uint32_t)token.value : 0) + 1;
-        copy_long(out, base + end, distance, r >> 14, tail);
+        copy_long(out, base + end, distance, length, tail);
         syncwarp();
         alone &= alone - 1;
         first = lane + 1;
-        begin = end + (r >> 14);
+        begin = end + length;
         if (first == 32)
             break;
+        next_stretch();
     }
 }
 
@@ -280,7 +299,6 @@ WHARF_DEVICE bool write_batch(const shared_ref<shared<P>> &ref, output_stream &o
     bool overlaps = (distance < token.length) & (token.length >= P::LONG_OVERLAP);
     uint32_t alone = ballot(match & (overlaps | (token.length >= P::LONG_MATCH)) &
                             (position >= MIN_COPY_POSITION));
-    bool cycles = false;
     if (alone) {
         /* Write the tokens before the first match at another distance by the cycle, if that pays;
          * else write those before the next stretch for which it pays. */
@@ -288,12 +306,12 @@ WHARF_DEVICE bool write_batch(const shared_ref<shared<P>> &ref, output_stream &o
         uint32_t front = others ? (others & (0 - others)) - 1 : FULL_MASK;
         uint32_t later = alone & ~front & ~others;
         uint32_t cut = 0;
-        if (popc(alone & front) >= P::MIN_CYCLE_MATCHES && out.position >= MIN_CYCLE_POSITION) {
-            cycles = true;
+        bool cycles =
+            popc(alone & front) >= P::MIN_CYCLE_MATCHES && out.position >= MIN_CYCLE_POSITION;
+        if (cycles)
             cut = ~front;
-        } else if (popc(later) >= P::MIN_CYCLE_MATCHES) {
+        else if (popc(later) >= P::MIN_CYCLE_MATCHES)
             cut = 0 - (later & (0 - later));
-        }
         if (cut) {
             uint32_t n_front = first_lane(cut);
             n = n < n_front ? n : n_front;
@@ -301,12 +319,13 @@ WHARF_DEVICE bool write_batch(const shared_ref<shared<P>> &ref, output_stream &o
             token.length = lane_id() < n ? token.length : 0;
             alone &= ~cut;
         }
+        if (cycles) {
+            write_cycle(ref, out.out, out.position, token, total);
+            out.position += total;
+            return true;
+        }
     }
-    if (cycles) {
-        write_cycle(ref, out.out, out.position, token, total);
-    } else {
-        write_parts<P>(out.out, out.position, total, token, alone);
-    }
+    write_parts<P>(out.out, out.position, total, token, alone);
     out.position += total;
     return true;
 }

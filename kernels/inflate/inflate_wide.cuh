@@ -22,6 +22,7 @@ namespace flate
 /* As `tuning`. */
 struct wide_tuning : tuning {
     using unit = uint16_t;
+    static constexpr unsigned ROUNDS = 4;
 };
 
 constexpr uint32_t MARKER = 0x8000;
