@@ -331,24 +331,39 @@ static int launch(const wharf_cuda_decoder *decoder, const kernel_row *row,
     return 0;
 }
 
-/* The kernel in front of a codec's own, or NULL. */
+/* The quick kernel in front of a codec's own, or NULL. */
 static const kernel_row *find_quick(const wharf_cuda_decoder *decoder, uint32_t kernel)
 {
     bool is_own = (kernel & WHARF_DEVICE_KERNEL_BITS) == 0;
     return is_own ? find_kernel(decoder, WHARF_DEVICE_QUICK | kernel) : nullptr;
 }
 
-/* The codec's quick decoder, if it has one, and its own for what that leaves. */
+/* The kernel for what blocks leave, or NULL.  Up to one block a multiprocessor they leave nothing.
+ */
+static const kernel_row *find_rest(const wharf_cuda_decoder *decoder, const kernel_row *row,
+                                   uint32_t n_chunks)
+{
+    return (row->codec & WHARF_DEVICE_KERNEL_BITS) == WHARF_DEVICE_BLOCK &&
+                   n_chunks > decoder->n_sms
+               ? find_kernel(decoder, row->codec & ~WHARF_DEVICE_KERNEL_BITS)
+               : nullptr;
+}
+
+/* Two kernels where one leaves chunks to the other: the codec's quick decoder, if it has one, or
+ * blocks, and the codec's own. */
 static int launch_both(const wharf_cuda_decoder *decoder, const kernel_row *row,
                        wharf_device_batch batch, uint8_t *d_scratch, CUstream_st *stream)
 {
     const kernel_row *quick = find_quick(decoder, row->codec);
-    if (quick) {
-        if (int rc = launch(decoder, quick, batch, d_scratch, stream))
-            return rc;
-        batch.codec |= WHARF_DEVICE_REST;
-    }
-    return launch(decoder, row, batch, d_scratch, stream);
+    const kernel_row *rest = quick ? row : find_rest(decoder, row, batch.n_chunks);
+    if (!rest)
+        return launch(decoder, row, batch, d_scratch, stream);
+    wharf_device_batch first = batch;
+    first.codec |= quick ? 0 : WHARF_DEVICE_LEAVING;
+    if (int rc = launch(decoder, quick ? quick : row, first, d_scratch, stream))
+        return rc;
+    batch.codec = rest->codec | WHARF_DEVICE_REST;
+    return launch(decoder, rest, batch, d_scratch, stream);
 }
 
 int wharf_cuda_decode_batch(const struct wharf_cuda_decoder *decoder,

@@ -44,10 +44,21 @@ WHARF_DEVICE verdict settle(const wharf_device_chunk &chunk, const verdict &v)
     return v;
 }
 
+/* Whether blocks that get so many chunks each leave a chunk to the codec's own decoder.  As long as
+ * each gets one, those of long matches are as well off there. */
+template <typename Codec>
+WHARF_DEVICE bool leaves_chunk(const wharf_device_chunk &chunk, uint32_t n_each)
+{
+    using leaves = leaves_chunks<Codec>;
+    bool are_long = n_each > 1 && chunk.out_avail / leaves::MOST_RATIO > chunk.in_nbytes;
+    return leaves::value && (are_long || chunk.out_avail / n_each < leaves::LEAST_NBYTES);
+}
+
 /* collective.  One chunk, from its description to its outcome, which lane 0 stores. */
 template <typename Codec>
 WHARF_DEVICE void decode_chunk(typename Codec::shared &s, const wharf_device_chunk *d_chunk,
-                               wharf_outcome *d_outcome, batch_control *control, uint8_t *scratch)
+                               wharf_outcome *d_outcome, batch_control *control, uint32_t n_each,
+                               uint8_t *scratch)
 {
     wharf_device_chunk chunk = *d_chunk;
     uint32_t refusal = chunk.refusal ? chunk.refusal : (uint32_t)WHARF_REASON_REQUEST_SIZE;
@@ -58,7 +69,10 @@ WHARF_DEVICE void decode_chunk(typename Codec::shared &s, const wharf_device_chu
         uint32_t budget = chunk.step_budget ? chunk.step_budget : step_budget(in_nbytes, out_avail);
         chunk_job job = {chunk.in,    in_nbytes, chunk.out, out_avail, chunk.parameter,
                          chunk.model, scratch,   budget,    {}};
-        v = settle(chunk, Codec::decode(s, chunk.codec, job));
+        if (n_each && leaves_chunk<Codec>(chunk, n_each))
+            v = bad(WHARF_DEVICE_LEFT, 0, 0);
+        else
+            v = settle(chunk, Codec::decode(s, chunk.codec, job));
     }
     if (lane_id() == 0) {
         *d_outcome = {v.result, v.reason, v.bit_offset, v.in_nbytes, v.out_nbytes};
@@ -75,11 +89,19 @@ WHARF_DEVICE uint32_t chunk_taken(uint32_t n_chunks, uint32_t n_warps, uint32_t 
     return n_warps < n_chunks && taken < n_chunks - n_warps ? n_warps + taken : n_chunks;
 }
 
-/* collective.  Whether chunk i is for this decoder: behind a quick one only what that left is. */
+/* Whether this decoder is behind one that leaves chunks. */
+template <typename Codec>
+WHARF_DEVICE bool is_behind(const wharf_device_batch &batch)
+{
+    return (has_quick<Codec> || block_before<Codec>::value) &&
+           (batch.codec & WHARF_DEVICE_REST) != 0;
+}
+
+/* collective.  Whether chunk i is for this decoder: behind another only what that left is. */
 template <typename Codec>
 WHARF_DEVICE bool is_for(const wharf_device_batch &batch, uint32_t i)
 {
-    if (!has_quick<Codec> || (batch.codec & WHARF_DEVICE_REST) == 0)
+    if (!is_behind<Codec>(batch))
         return true;
     bool is_left = load(&batch.outcomes[i].result) == WHARF_DEVICE_LEFT;
     syncwarp(); /* every lane's load, before lane 0 stores the outcome anew */
@@ -95,12 +117,15 @@ WHARF_DEVICE void run_batch_warp(typename Codec::shared &s, const wharf_device_b
                                  batch_control *control, uint32_t warp, uint32_t n_warps,
                                  uint8_t *scratch)
 {
-    if (has_quick<Codec> && (batch.codec & WHARF_DEVICE_REST) != 0 && load(&control->n_rest) == 0)
+    if (is_behind<Codec>(batch) && load(&control->n_rest) == 0)
         return;
+    /* The chunks that each block gets, if they may leave some. */
+    bool may_leave = leaves_chunks<Codec>::value && (batch.codec & WHARF_DEVICE_LEAVING) != 0;
+    uint32_t n_each = may_leave ? (batch.n_chunks - 1) / n_warps + 1 : 0;
     /* What is loaded of a chunk is uniform, for the compiler, since its number is. */
     for (uint32_t i = uniform(warp); i < batch.n_chunks;) {
         if (is_for<Codec>(batch, i))
-            decode_chunk<Codec>(s, batch.chunks + i, batch.outcomes + i, control, scratch);
+            decode_chunk<Codec>(s, batch.chunks + i, batch.outcomes + i, control, n_each, scratch);
         uint32_t taken = 0;
         if (lane_id() == 0)
             taken = atomic_add(&control->n_taken, 1);

@@ -21,9 +21,14 @@
  *
  *   struct name_block_shared      its shared memory, one for a block
  *   constexpr unsigned NAME_BLOCK_WARPS
- *   constexpr unsigned NAME_BLOCK_MOST_CHUNKS
- *                                 as long as each block gets no more chunks than that, it is faster
- *                                 than a warp for each.
+ *   constexpr unsigned NAME_BLOCK_MOST_CHUNKS, NAME_BLOCK_MOST_ITEMS
+ *                                 as long as each block that the GPU holds gets no more chunks than
+ *                                 that, it is faster than a warp for each: in batches, where a
+ *                                 multiprocessor holds two blocks, and in epoch kernels, one.
+ *   constexpr uint32_t NAME_BLOCK_MOST_RATIO, NAME_BLOCK_LEAST_NBYTES
+ *                                 where blocks get more than a chunk each, a warp is as good for
+ *                                 those of more bytes of output for one of input; and where there
+ *                                 are more chunks than multiprocessors, for smaller ones.
  *   WHARF_DEVICE verdict name_block_decode(name_block_shared &s, const chunk_job &job)
  *                                 collective, for the block's first warp.  Its scratch is as large
  *                                 as that of name_decode.
@@ -33,6 +38,9 @@
  *   WHARF_DEVICE void name_block_end(name_block_shared &s)
  *                                 collective, for the first warp, behind its last chunk: now the
  *                                 others return.
+ *
+ * and the same with `pair` in place of `block` for batches, where two blocks share a
+ * multiprocessor.
  *
  * And it may have one for chunks that are as most are, kernels/name/name_quick.cuh:
  *

@@ -60,11 +60,13 @@ struct wharf_device_batch {
     uint32_t codec;
 };
 #define WHARF_DEVICE_ANY_CODEC 0xffffffffu
-/* Of the launch layer alone, which starts both for a codec that has a quick decoder.  QUICK: that
- * one, which leaves chunks that are not as most are, with LEFT as their outcomes' result.  REST:
- * the codec's own decoder behind it, for those that are left. */
+/* Of the launch layer alone, which starts two kernels where one leaves chunks to the other.  QUICK:
+ * that one, which leaves chunks that are not as most are, with LEFT as their outcomes' result.
+ * LEAVING, with BLOCK: blocks leave chunks for which a warp is as good likewise.  REST: the codec's
+ * own decoder behind either, for those that are left. */
 #define WHARF_DEVICE_QUICK 0x10000000u
 #define WHARF_DEVICE_REST 0x08000000u
+#define WHARF_DEVICE_LEAVING 0x04000000u
 #define WHARF_DEVICE_LEFT 0xffffffffu
 #define WHARF_DEVICE_SERIAL 0x80000000u
 #define WHARF_DEVICE_SERIAL_REGISTERS 0xc0000000u
@@ -73,7 +75,7 @@ struct wharf_device_batch {
 #define WHARF_DEVICE_CREW 0x60000000u
 #define WHARF_DEVICE_INDEXED 0x20000000u
 /* The bits of a batch's codec that are not the codec's number. */
-#define WHARF_DEVICE_KERNEL_BITS 0xf8000000u
+#define WHARF_DEVICE_KERNEL_BITS 0xfc000000u
 
 #ifdef __cplusplus
 }

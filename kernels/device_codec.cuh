@@ -63,9 +63,18 @@ WHARF_DEVICE_CODEC_LIST(X)
 WHARF_QUICK_CODEC_LIST(X)
 #undef X
 
-/* Whether a decoder leaves chunks; and the one in front of a codec's own that does, or void. */
+/* Whether a decoder leaves chunks; and the one in front of a codec's own that always does, or void.
+ * Blocks of warps leave only if they are told to, by WHARF_DEVICE_LEAVING: chunks whose output may
+ * be more than MOST_RATIO times as large as their input, or, divided by the number of chunks that a
+ * block gets, less than LEAST_NBYTES. */
 template <typename Codec>
 struct leaves_chunks {
+    static constexpr bool value = false;
+    static constexpr uint32_t MOST_RATIO = 1, LEAST_NBYTES = 0;
+};
+/* Whether there are blocks in front of a codec's own decoder, or may be. */
+template <typename Codec>
+struct block_before {
     static constexpr bool value = false;
 };
 template <typename Codec>
@@ -76,6 +85,7 @@ struct quick_before {
     template <>                                                                                    \
     struct leaves_chunks<name##_quick_codec> {                                                     \
         static constexpr bool value = true;                                                        \
+        static constexpr uint32_t MOST_RATIO = 1, LEAST_NBYTES = 0;                                \
     };                                                                                             \
     template <>                                                                                    \
     struct quick_before<name##_codec> {                                                            \
@@ -86,6 +96,21 @@ WHARF_QUICK_CODEC_LIST(X)
 
 template <typename Codec>
 constexpr bool has_quick = !std::is_void<typename quick_before<Codec>::type>::value;
+
+#define X(ID, name)                                                                                \
+    struct name##_block_codec;                                                                     \
+    template <>                                                                                    \
+    struct leaves_chunks<name##_block_codec> {                                                     \
+        static constexpr bool value = true;                                                        \
+        static constexpr uint32_t MOST_RATIO = ID##_BLOCK_MOST_RATIO;                              \
+        static constexpr uint32_t LEAST_NBYTES = ID##_BLOCK_LEAST_NBYTES;                          \
+    };                                                                                             \
+    template <>                                                                                    \
+    struct block_before<name##_codec> {                                                            \
+        static constexpr bool value = true;                                                        \
+    };
+WHARF_BLOCK_CODEC_LIST(X)
+#undef X
 
 #define X(ID, name)                                                                                \
     template <typename Input>                                                                      \
@@ -132,25 +157,25 @@ WHARF_INDEXED_CODEC_LIST(X)
 #undef X
 #undef WARP_CODEC
 
-/* Several warps for one chunk. */
+/* Several warps for one chunk.  Registers are bounded so that a multiprocessor holds two. */
 #define X(ID, name)                                                                                \
     struct name##_block_codec {                                                                    \
-        using shared = name##_block_shared;                                                        \
+        using shared = name##_pair_shared;                                                         \
         static constexpr size_t SCRATCH_NBYTES = ID##_SCRATCH_NBYTES;                              \
         static constexpr unsigned WARPS = ID##_BLOCK_WARPS;                                        \
         static constexpr unsigned MOST_CHUNKS = ID##_BLOCK_MOST_CHUNKS;                            \
-        static constexpr unsigned BLOCKS_PER_SM = 1;                                               \
+        static constexpr unsigned BLOCKS_PER_SM = 2;                                               \
         static WHARF_DEVICE_MEMBER verdict decode(shared &s, uint32_t codec, const chunk_job &job) \
         {                                                                                          \
             if (codec != WHARF_CODEC_##ID)                                                         \
                 return bad(WHARF_BAD_REQUEST, WHARF_REASON_REQUEST_CODEC, 0);                      \
-            return name##_block_decode(s, job);                                                    \
+            return name##_pair_decode(s, job);                                                     \
         }                                                                                          \
         static WHARF_DEVICE_MEMBER void help(shared &s, unsigned warp)                             \
         {                                                                                          \
-            name##_block_help(s, warp);                                                            \
+            name##_pair_help(s, warp);                                                             \
         }                                                                                          \
-        static WHARF_DEVICE_MEMBER void end(shared &s) { name##_block_end(s); }                    \
+        static WHARF_DEVICE_MEMBER void end(shared &s) { name##_pair_end(s); }                     \
     };
 WHARF_BLOCK_CODEC_LIST(X)
 #undef X
@@ -283,18 +308,18 @@ struct any_codec {
     }
 };
 
-#define X(ID, name) , ID##_BLOCK_MOST_CHUNKS
-constexpr unsigned ALL_BLOCK_MOST_CHUNKS[] = {1 WHARF_BLOCK_CODEC_LIST(X)};
-constexpr unsigned MOST_BLOCK_CHUNKS = largest_of(ALL_BLOCK_MOST_CHUNKS);
+#define X(ID, name) , ID##_BLOCK_MOST_ITEMS
+constexpr unsigned ALL_BLOCK_MOST_ITEMS[] = {1 WHARF_BLOCK_CODEC_LIST(X)};
+constexpr unsigned MOST_BLOCK_ITEMS = largest_of(ALL_BLOCK_MOST_ITEMS);
 #undef X
 
-/* How many times fewer chunks of a codec than of any other are for blocks of warps; 0: none are. */
+/* How many times fewer items of a codec than of any other are for blocks of warps; 0: none are. */
 WHARF_DEVICE uint32_t times_fewer_for_blocks(uint32_t codec)
 {
     switch (codec) {
 #define X(ID, name)                                                                                \
     case WHARF_CODEC_##ID:                                                                         \
-        return MOST_BLOCK_CHUNKS / ID##_BLOCK_MOST_CHUNKS;
+        return MOST_BLOCK_ITEMS / ID##_BLOCK_MOST_ITEMS;
         WHARF_BLOCK_CODEC_LIST(X)
 #undef X
     default:

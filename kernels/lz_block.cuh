@@ -255,26 +255,34 @@ WHARF_DEVICE void help(block_shared<P> &s, unsigned warp)
 
 } // namespace lz
 
-/* The contents of NAME_block.cuh for a codec with an lz::Format. */
-#define WHARF_LZ_BLOCK(ID, name)                                                                   \
-    using name##_block_shared = lz::block_shared<lz::block_tuning>;                                \
-    constexpr unsigned ID##_BLOCK_WARPS = lz::block_tuning::WARPS;                                 \
-    constexpr unsigned ID##_BLOCK_MOST_CHUNKS = 1;                                                 \
+/* Blocks for a codec with an lz::Format. */
+#define WHARF_LZ_BLOCKS(name, form)                                                                \
+    using form##_shared = lz::block_shared<lz::block_tuning>;                                      \
     /* collective, for the first warp. */                                                          \
-    WHARF_DEVICE verdict name##_block_decode(name##_block_shared &s, const chunk_job &job)         \
+    WHARF_DEVICE verdict form##_decode(form##_shared &s, const chunk_job &job)                     \
     {                                                                                              \
         return lz::decode_block<lz::block_tuning, name::format>(s, job);                           \
     }                                                                                              \
     /* For all other warps of the block. */                                                        \
-    WHARF_DEVICE void name##_block_help(name##_block_shared &s, unsigned warp)                     \
+    WHARF_DEVICE void form##_help(form##_shared &s, unsigned warp)                                 \
     {                                                                                              \
         lz::help<lz::block_tuning, name::format>(s, warp);                                         \
     }                                                                                              \
     /* collective, for the first warp: the others may end. */                                      \
-    WHARF_DEVICE void name##_block_end(name##_block_shared &s)                                     \
+    WHARF_DEVICE void form##_end(form##_shared &s)                                                 \
     {                                                                                              \
         end_commands(s);                                                                           \
     }
+
+/* The contents of NAME_block.cuh for a codec with an lz::Format. */
+#define WHARF_LZ_BLOCK(ID, name, most_chunks)                                                      \
+    constexpr unsigned ID##_BLOCK_WARPS = lz::block_tuning::WARPS;                                 \
+    constexpr unsigned ID##_BLOCK_MOST_ITEMS = 1;                                                  \
+    constexpr unsigned ID##_BLOCK_MOST_CHUNKS = most_chunks;                                       \
+    constexpr uint32_t ID##_BLOCK_MOST_RATIO = name::format::BLOCK_MOST_RATIO;                     \
+    constexpr uint32_t ID##_BLOCK_LEAST_NBYTES = 40 << 10;                                         \
+    WHARF_LZ_BLOCKS(name, name##_block)                                                            \
+    WHARF_LZ_BLOCKS(name, name##_pair)
 
 } // namespace wharf
 

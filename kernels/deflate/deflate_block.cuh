@@ -51,7 +51,7 @@ WHARF_DEVICE uint32_t choose_lane_range(uint32_t wanted, uint32_t left)
 template <typename P>
 WHARF_DEVICE uint32_t next_lane_range(uint32_t n_bits, uint32_t n_symbols)
 {
-    uint32_t nbits = n_bits / (n_symbols + 1) * (P::MAX_TOKENS * 3 / 4);
+    uint32_t nbits = n_bits * P::AIM_TOKENS / (n_symbols + 1);
     return nbits < P::MAX_RANGE_NBITS ? nbits : P::MAX_RANGE_NBITS;
 }
 
@@ -101,9 +101,14 @@ WHARF_DEVICE_NOINLINE body_result decode_together(shared_ref<block_shared<P>> re
 template <typename P, typename Sum>
 WHARF_DEVICE uint32_t decode_body(block_state<P> &st, Sum &sum, step_counter &steps)
 {
-    give_command(st.all,
-                 {st.source, st.out.out, st.out.avail, st.at, st.out.position, steps.left, 0});
-    body_result r = decode_together(st.all, 0);
+    /* Long matches are better copied by one warp. */
+    bool are_long = st.out.room() / BLOCK_MOST_RATIO > (st.end() - st.at) / 8;
+    body_result r = {};
+    if (!are_long) {
+        give_command(st.all,
+                     {st.source, st.out.out, st.out.avail, st.at, st.out.position, steps.left, 0});
+        r = decode_together(st.all, 0);
+    }
     if (!uniform(r.done))
         return decode_body(static_cast<state<typename P::one> &>(st), sum, steps);
     st.at = uniform(r.at);
@@ -131,48 +136,45 @@ WHARF_DEVICE void help(block_shared<P> &s, unsigned warp)
 
 } // namespace flate
 
-using deflate_block_shared = flate::block_shared<flate::block_tuning>;
-constexpr unsigned DEFLATE_BLOCK_WARPS = flate::block_tuning::WARPS;
-/* With more chunks than this, one warp for each is faster on columns of numbers; on text a block
- * would still be faster. */
-constexpr unsigned DEFLATE_BLOCK_MOST_CHUNKS = 4;
-
-/* collective, for the first warp. */
-WHARF_DEVICE verdict deflate_block_decode(deflate_block_shared &s, const chunk_job &job)
+/* As zlib and gzip have it. */
+template <typename St, typename Shared>
+WHARF_DEVICE verdict deflate_decode_with(Shared &s, const chunk_job &job)
 {
-    return flate::decode<flate::block_state<flate::block_tuning>>(s, job);
+    return flate::decode<St>(s, job);
 }
 
-/* For all other warps of the block. */
-WHARF_DEVICE void deflate_block_help(deflate_block_shared &s, unsigned warp)
-{
-    flate::help(s, warp);
-}
-
-/* collective, for the first warp: the others may end. */
-WHARF_DEVICE void deflate_block_end(deflate_block_shared &s)
-{
-    end_commands(s);
-}
-
-/* The contents of NAME_block.cuh for a codec that wraps Deflate: runs name_decode_with() on a
- * block. The first warp also reads headers and trailers and computes the checksum. */
-#define WHARF_BLOCK_AROUND_DEFLATE(ID, name)                                                       \
-    using name##_block_shared = deflate_block_shared;                                              \
-    constexpr unsigned ID##_BLOCK_WARPS = DEFLATE_BLOCK_WARPS;                                     \
-    constexpr unsigned ID##_BLOCK_MOST_CHUNKS = DEFLATE_BLOCK_MOST_CHUNKS;                         \
-    WHARF_DEVICE verdict name##_block_decode(name##_block_shared &s, const chunk_job &job)         \
+/* name##_decode_with() by blocks of a tuning P.  The first warp also reads headers and trailers and
+ * computes the checksum. */
+#define WHARF_BLOCKS_AROUND_DEFLATE(name, form, P)                                                 \
+    using form##_shared = flate::block_shared<P>;                                                  \
+    /* collective, for the first warp. */                                                          \
+    WHARF_DEVICE verdict form##_decode(form##_shared &s, const chunk_job &job)                     \
     {                                                                                              \
-        return name##_decode_with<flate::block_state<flate::block_tuning>>(s, job);                \
+        return name##_decode_with<flate::block_state<P>>(s, job);                                  \
     }                                                                                              \
-    WHARF_DEVICE void name##_block_help(name##_block_shared &s, unsigned warp)                     \
+    /* For all other warps of the block. */                                                        \
+    WHARF_DEVICE void form##_help(form##_shared &s, unsigned warp)                                 \
     {                                                                                              \
         flate::help(s, warp);                                                                      \
     }                                                                                              \
-    WHARF_DEVICE void name##_block_end(name##_block_shared &s)                                     \
+    /* collective, for the first warp: the others may end. */                                      \
+    WHARF_DEVICE void form##_end(form##_shared &s)                                                 \
     {                                                                                              \
         end_commands(s);                                                                           \
     }
+
+/* The contents of NAME_block.cuh for Deflate and the codecs that wrap it.  With more items than
+ * that, a warp for each is faster on columns of numbers; on text a block would still be faster. */
+#define WHARF_BLOCK_AROUND_DEFLATE(ID, name)                                                       \
+    constexpr unsigned ID##_BLOCK_WARPS = flate::block_tuning::WARPS;                              \
+    constexpr unsigned ID##_BLOCK_MOST_ITEMS = 4;                                                  \
+    constexpr unsigned ID##_BLOCK_MOST_CHUNKS = 6;                                                 \
+    constexpr uint32_t ID##_BLOCK_MOST_RATIO = flate::BLOCK_MOST_RATIO;                            \
+    constexpr uint32_t ID##_BLOCK_LEAST_NBYTES = 3 << 10;                                          \
+    WHARF_BLOCKS_AROUND_DEFLATE(name, name##_block, flate::block_tuning)                           \
+    WHARF_BLOCKS_AROUND_DEFLATE(name, name##_pair, flate::pair_tuning)
+
+WHARF_BLOCK_AROUND_DEFLATE(DEFLATE, deflate)
 
 } // namespace wharf
 

@@ -40,12 +40,10 @@ WHARF_DEVICE void decode_range(block_shared<P> &s, unsigned number, bool blind, 
                                uint32_t end, lane_range &r)
 {
     uint32_t p = r.begin;
-    uint32_t *next = &s.tokens[0][number];
-    uint32_t *last = next + P::MAX_TOKENS * P::LANES;
-    uint32_t nbytes = 0;
+    uint32_t next = number, nbytes = 0;
     bool over = false;
     r.ended = status::more;
-    while (p < stop && next != last) {
+    while (p < stop && next < P::MAX_TOKENS * P::LANES) {
         const uint32_t *w = &s.window[opaque(p >> 5)];
         uint32_t mid = load(w + 1);
         uint32_t word = funnel_right(load(w), mid, p);
@@ -71,17 +69,18 @@ WHARF_DEVICE void decode_range(block_shared<P> &s, unsigned number, bool blind, 
                 break;
             }
         }
-        uint32_t copy = distance_value(rest, d) << 9 | litlen_length(word, entry);
-        uint32_t literal = TOKEN_LITERAL | (entry & 0xff00) << 1;
-        uint32_t token = litlen_is_match(entry) ? copy : literal;
+        uint32_t length = litlen_length(word, entry);
+        uint32_t literal = BYTE_KNOWN | (entry >> 8 & 0xff);
         p += entry_nbits(entry) + entry_nbits(d);
-        nbytes += token_length(token);
-        store(next, token);
+        nbytes += litlen_is_match(entry) ? length + WHARF_DEFLATE_MIN_MATCH : 1;
+        uint32_t mark = litlen_is_match(entry) ? distance_value(rest, d) : literal;
+        store(&s.marks[0][0] + next, (uint16_t)mark);
+        store(&s.lengths[0][0] + next, (uint8_t)length);
         next += P::LANES;
     }
     r.begin = blind && over ? NOWHERE : r.begin;
     r.at = p;
-    r.n_tokens = (uint32_t)(next - &s.tokens[0][number]) / P::LANES;
+    r.n_tokens = next / P::LANES;
     r.nbytes = nbytes;
     if (p > end) /* verified elsewhere */
         r.ended = status::stop;

@@ -19,9 +19,8 @@ namespace wharf
 namespace flate
 {
 
-/* An entry of a segment: with BYTE_KNOWN a byte; else a mark's distance - 1 and later the place in
- * the segment to take the byte from; or nothing. */
-constexpr uint32_t BYTE_KNOWN = 0x8000;
+/* An entry of a segment is a mark, and later, where that is a distance, the place in the segment to
+ * take the byte from; or nothing. */
 constexpr uint32_t NO_MARK = 0xffff;
 
 /* The lane's tokens that are still to be written. */
@@ -32,10 +31,26 @@ struct token_cursor {
 
 /* A segment: bytes `done` to done + n - 1 of the part.  The first is at bytes[skew]. */
 struct segment {
-    uint8_t *to;       /* where [0] would go, a multiple of 16 */
+    uint8_t *out;
+    uint32_t to;       /* where [0] would go in the output; as an address a multiple of 16 */
     uint32_t position; /* of the output, of the segment's first byte */
     uint32_t done, n, skew;
 };
+
+/* A token of a lane's column. */
+struct column_token {
+    uint32_t mark, length;
+};
+
+/* One lane.  Token k of its column; without one, any. */
+template <typename P>
+WHARF_DEVICE column_token take_token(const block_shared<P> &s, unsigned number, uint32_t k)
+{
+    k = k < P::MAX_TOKENS ? k : 0;
+    column_token token = {load(&s.marks[k][number]), load(&s.lengths[k][number])};
+    token.length = token.mark & BYTE_KNOWN ? 1 : token.length + WHARF_DEFLATE_MIN_MATCH;
+    return token;
+}
 
 /*
  * One lane.  Marks the beginnings of its tokens that have bytes in the segment.  False: a distance
@@ -47,12 +62,10 @@ WHARF_DEVICE bool mark_tokens(block_shared<P> &s, unsigned number, const segment
 {
     bool good = true;
     uint32_t end = seg.done + seg.n;
-    uint32_t ahead = load(&s.tokens[c.k < P::MAX_TOKENS ? c.k : 0][number]);
+    column_token ahead = take_token(s, number, c.k);
     while (c.k < c.n && c.begin < end) {
-        uint32_t token = ahead;
-        ahead = load(&s.tokens[c.k + 1 < P::MAX_TOKENS ? c.k + 1 : 0][number]);
-        uint32_t behind = c.begin + token_length(token);
-        uint32_t mark = (token >> 9 & (token >> 31 ? 0xff : 0x7fff)) | (token >> 16 & BYTE_KNOWN);
+        uint32_t mark = ahead.mark, behind = c.begin + ahead.length;
+        ahead = take_token(s, number, c.k + 1);
         if (!(mark & BYTE_KNOWN) && mark >= seg.position - seg.done + c.begin) {
             good = false;
             mark = BYTE_KNOWN;
@@ -117,7 +130,7 @@ WHARF_DEVICE void resolve_marks(const segment &seg, unsigned warp,
         bool near = (int32_t)source >= (int32_t)seg.skew;
         word[j] = match && near ? source : word[j];
         if (match && !near)
-            word[j] = load(seg.to + (int32_t)source) | BYTE_KNOWN;
+            word[j] = load(seg.out + (seg.to + source)) | BYTE_KNOWN;
     }
 }
 
@@ -126,25 +139,37 @@ template <typename P>
 WHARF_DEVICE void follow(block_shared<P> &s, unsigned warp, uint32_t (&word)[4 * P::LANE_NWORDS])
 {
     uint16_t *to = s.bytes + warp * P::STRETCH_NBYTES + 4 * lane_id();
+    /* A bit for each of the warp's rows that still contains a reference. */
+    uint32_t open = (1u << P::LANE_NWORDS) - 1;
+    uint32_t given = open; /* rows that changed since they were stored */
     for (;;) {
         WHARF_UNROLL
         for (unsigned r = 0; r < P::LANE_NWORDS; r++) {
-            uint64_t four = 0;
-            WHARF_UNROLL
-            for (unsigned k = 0; k < 4; k++)
-                four |= (uint64_t)word[4 * r + k] << 16 * k;
-            store(reinterpret_cast<uint64_t *>(to + 128 * r), four);
+            if (!(given & 1u << r))
+                continue;
+            uint32_t lo = word[4 * r] | word[4 * r + 1] << 16;
+            uint32_t hi = word[4 * r + 2] | word[4 * r + 3] << 16;
+            store(reinterpret_cast<uint64_t *>(to + 128 * r), (uint64_t)hi << 32 | lo);
         }
         syncblock();
-        bool unknown = false;
+        uint32_t left = 0;
         WHARF_UNROLL
-        for (unsigned j = 0; j < 4 * P::LANE_NWORDS; j++)
-            if (!(word[j] & BYTE_KNOWN)) {
-                word[j] = load(&s.bytes[word[j]]);
-                unknown |= !(word[j] & BYTE_KNOWN);
+        for (unsigned r = 0; r < P::LANE_NWORDS; r++) {
+            if (!(open & 1u << r))
+                continue;
+            uint32_t known = BYTE_KNOWN;
+            WHARF_UNROLL
+            for (unsigned k = 0; k < 4; k++) {
+                if (!(word[4 * r + k] & BYTE_KNOWN))
+                    word[4 * r + k] = load(&s.bytes[word[4 * r + k]]);
+                known &= word[4 * r + k];
             }
-        if (!syncblock_or(unknown))
+            left |= any_lane(known == 0) ? 1u << r : 0;
+        }
+        if (!any_lane(syncblock_or(left != 0)))
             return;
+        given = open;
+        open = left;
     }
 }
 
@@ -153,18 +178,19 @@ template <typename P>
 WHARF_DEVICE void store_words(const segment &seg, unsigned warp,
                               const uint32_t (&word)[4 * P::LANE_NWORDS])
 {
+    uint8_t *to = seg.out + seg.position - seg.skew;
     WHARF_UNROLL
     for (unsigned r = 0; r < P::LANE_NWORDS; r++) {
         uint32_t i = warp * P::STRETCH_NBYTES + 128 * r + 4 * lane_id();
         const uint32_t *w = word + 4 * r;
         if (i >= seg.skew && i + 4 <= seg.skew + seg.n) {
             uint32_t lo = byte_perm(w[0], w[1], 0x0040), hi = byte_perm(w[2], w[3], 0x0040);
-            store(reinterpret_cast<uint32_t *>(seg.to + i), byte_perm(lo, hi, 0x5410));
+            store(reinterpret_cast<uint32_t *>(to + i), byte_perm(lo, hi, 0x5410));
         } else {
             WHARF_UNROLL
             for (unsigned k = 0; k < 4; k++)
                 if (i + k - seg.skew < seg.n)
-                    store(seg.to + i + k, (uint8_t)w[k]);
+                    store(to + i + k, (uint8_t)w[k]);
         }
     }
 }
@@ -184,10 +210,10 @@ WHARF_DEVICE bool write_part(block_shared<P> &s, unsigned warp, uint8_t *out, ui
     bool good = true;
     for (uint32_t done = 0; done < nbytes;) {
         segment seg;
-        uint8_t *to = out + position + done;
-        seg.skew = reinterpret_cast<uintptr_t>(to) & 15;
-        seg.to = to - seg.skew;
+        seg.out = out;
         seg.position = position + done;
+        seg.skew = reinterpret_cast<uintptr_t>(out + seg.position) & 15;
+        seg.to = seg.position - seg.skew;
         seg.done = done;
         seg.n = nbytes - done < P::SEGMENT_NBYTES - seg.skew ? nbytes - done
                                                              : P::SEGMENT_NBYTES - seg.skew;

@@ -12,7 +12,7 @@
 namespace wharf
 {
 
-WHARF_LZ_BLOCK(LZ4, lz4)
+WHARF_LZ_BLOCK(LZ4, lz4, 2)
 
 } // namespace wharf
 

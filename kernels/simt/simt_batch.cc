@@ -61,17 +61,27 @@ int run(wharf_device_batch batch, const simt::options &options, uint64_t *ret_n_
     return 0;
 }
 
-template <typename Codec>
-int run_blocks(const wharf_device_batch &batch, const simt::options &options, uint64_t *ret_n_steps)
+/* By one block; and by Own what that leaves of several chunks, which wait for it. */
+template <typename Codec, typename Own = void>
+int run_blocks(wharf_device_batch batch, const simt::options &options, uint64_t *ret_n_steps)
 {
     uint8_t *scratch = new_scratch(Codec::SCRATCH_NBYTES, options.seed);
     if (!scratch)
         return -ENOMEM;
     batch_control control = {};
+    bool leaves = !std::is_void<Own>::value && batch.n_chunks > 1;
+    batch.codec |= leaves ? WHARF_DEVICE_LEAVING : 0;
     uint64_t n_steps = simt::run_block<typename Codec::shared>(
         options, Codec::WARPS, [&](typename Codec::shared &s, unsigned warp) {
             run_batch_block<Codec>(s, batch, &control, 0, 1, warp, scratch);
         });
+    if constexpr (!std::is_void<Own>::value) {
+        batch.codec = (batch.codec & ~WHARF_DEVICE_KERNEL_BITS) | WHARF_DEVICE_REST;
+        if (leaves)
+            n_steps += simt::run_warp<typename Own::shared>(options, [&](typename Own::shared &s) {
+                run_batch_warp<Own>(s, batch, &control, 0, 1, scratch);
+            });
+    }
     free(scratch);
     if (ret_n_steps)
         *ret_n_steps = n_steps;
@@ -161,7 +171,8 @@ int wharf_simt_decode_batch(const struct wharf_device_batch *batch, enum wharf_s
 #undef X
 #define X(ID, name)                                                                                \
     case WHARF_DEVICE_BLOCK | WHARF_CODEC_##ID:                                                    \
-        return wharf::run_blocks<wharf::name##_block_codec>(*batch, options, ret_n_steps);
+        return wharf::run_blocks<wharf::name##_block_codec, wharf::name##_codec>(*batch, options,  \
+                                                                                 ret_n_steps);
         WHARF_BLOCK_CODEC_LIST(X)
 #undef X
 #define X(ID, name)                                                                                \

@@ -12,7 +12,7 @@
 namespace wharf
 {
 
-WHARF_LZ_BLOCK(SNAPPY, snappy)
+WHARF_LZ_BLOCK(SNAPPY, snappy, 3)
 
 } // namespace wharf
 

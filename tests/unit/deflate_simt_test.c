@@ -302,3 +302,48 @@ Test(deflate_simt, verifies_noise_alike)
         compare(kernel, packed, n, test_random_below(&random, 3000), (int)(i % 3), "noise", i);
     }
 }
+
+/* Blocks of warps that have more chunks than one each leave those of long matches to a warp for
+ * each: in one batch chunks of either kind, whole, damaged, and cut off. */
+Test(deflate_simt, decodes_batches_in_which_some_chunks_are_for_blocks_and_some_for_warps)
+{
+    enum { N = 6, CHUNK = 40000 };
+    static uint8_t in[N][CHUNK], want_out[CHUNK], out[N][CHUNK];
+    static const uint32_t blocks[] = {WHARF_DEVICE_BLOCK | WHARF_CODEC_DEFLATE,
+                                      WHARF_DEVICE_BLOCK | WHARF_CODEC_ZLIB,
+                                      WHARF_DEVICE_BLOCK | WHARF_CODEC_GZIP};
+    struct test_random random = {8};
+
+    for (unsigned i = 0; i < 9; i++) {
+        uint32_t kernel = blocks[i % 3];
+        struct wharf_device_chunk chunks[N];
+        struct wharf_outcome got[N];
+        for (unsigned k = 0; k < N; k++) {
+            if (k % 2)
+                memset(data, 'x', CHUNK);
+            else
+                fills[i / 3](&random, data, CHUNK);
+            size_t n = pack(kernel, 9, 0, 9, 0, data, CHUNK, in[k], CHUNK);
+            cr_assert(k % 2 == 0 || n * 100 < CHUNK);
+            if (k >= 2 && k < 4)
+                in[k][n / 2] ^= 4;
+            chunks[k] = (struct wharf_device_chunk){.in = in[k],
+                                                    .in_nbytes = k < 4 ? n : n - 9,
+                                                    .out = out[k],
+                                                    .out_avail = CHUNK,
+                                                    .codec = codec_of(kernel)};
+        }
+        struct wharf_device_batch batch = {chunks, got, N, kernel};
+        memset(got, 0xff, sizeof(got));
+        cr_assert_eq(wharf_simt_decode_batch(&batch, (enum wharf_simt_order)(i % 3), i, NULL), 0);
+        for (unsigned k = 0; k < N; k++) {
+            struct wharf_outcome want;
+            wharf_codec_find(chunks[k].codec)
+                ->ops->decode(in[k], chunks[k].in_nbytes, want_out, CHUNK, NULL, &want);
+            cr_assert(k >= 2 || want.result == WHARF_OK);
+            cr_assert(test_outcome_same(&got[k], &want), "batch %u, chunk %u: %s; not %s", i, k,
+                      test_outcome_text(&got[k]).text, test_outcome_text(&want).text);
+            cr_assert_eq(memcmp(out[k], want_out, want.out_nbytes), 0);
+        }
+    }
+}
