@@ -621,11 +621,12 @@ static void measure(struct measurement *m)
     free(file);
 }
 
+/* What stands behind Deflate. */
+static const char *const checked[] = {"rle2:i64", "rle2:i32", "rle1:i64", "byterle",
+                                      "boolrle",  "lz4",      "snappy",   "zstd"};
+
 int main(int argc, char **argv)
 {
-    static const char *const checked[] = {"rle2:i64", "rle2:i32", "rle1:i64", "byterle",
-                                          "boolrle",  "lz4",      "snappy",   "zstd"};
-
     test_help(argc, argv, help);
     if (argc > 2 && argc != 7)
         return test_usage(help);

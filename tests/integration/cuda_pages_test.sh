@@ -41,7 +41,7 @@ program() {
 output_of() {
     case $1 in
         wharf_cuda_decode | wharf_cuda_inflate | wharf_cuda_rans_decode) seq 1 10000 ;;
-        wharf_cuda_decode_chain) printf '%64s\n' | tr ' ' '*' ;;
+        wharf_cuda_decode_chain) printf '%64s\n' '' | tr ' ' '*' ;;
         wharf_cuda_encode) echo 'less than half: 1' ;;
         wharf_cuda_model_new) echo 'scratch: 0' ;;
         wharf_cuda_open) "$WHARF" --version | sed 's/wharf \(.*\)/libwharf-cuda \1 is ready/' ;;
