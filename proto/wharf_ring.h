@@ -175,6 +175,10 @@ enum wharf_submission_flag {
     WHARF_SUBMISSION_DONE_WORD = 1 << 5,
     /* With FEATURE_START_WORDS, likewise: the job is not begun before its start word is set. */
     WHARF_SUBMISSION_START_WORD = 1 << 6,
+    /* With FEATURE_CHAINS, for a BATCH that decodes: its sources are outputs of earlier batches.
+     * Its table begins with a struct wharf_chain, and `checksum` is the index of the submission
+     * whose end it waits for. */
+    WHARF_SUBMISSION_CHAIN = 1 << 7,
 };
 
 /* The most of a session's regions with start words together: the daemon keeps them in memory. */
@@ -208,6 +212,26 @@ struct wharf_chunk {
     uint32_t checksum; /* with WHARF_JOB_CHECKSUM, as above */
     uint16_t src_region;
     uint16_t dst_region;
+};
+
+/*
+ * A chain's parts: chunks of earlier batches, whose outputs its sources are made of.  Behind it the
+ * chain's own chunks follow, in which src_offset and src_nbytes are the place of the source's first
+ * part in the order of parts and their number, and src_region is 0.
+ */
+struct wharf_chain {
+    uint64_t parts_offset;   /* n_parts struct wharf_chunk, as in the earlier batches' tables */
+    uint64_t results_offset; /* n_parts struct wharf_chunk_result, their results */
+    uint64_t order_offset;   /* n_order uint32_t, numbers of parts */
+    uint32_t n_parts;
+    uint32_t n_order; /* 0: the order is 0, 1, 2 ..., and order_offset and order_region are 0 */
+    uint16_t parts_region;
+    uint16_t results_region;
+    uint16_t order_region;
+    uint16_t reserved_0; /* 0, as all reserved ones */
+    uint64_t reserved_1;
+    uint64_t reserved_2;
+    uint64_t reserved_3;
 };
 
 /* Rounds a size up to whole pages, as shared memory has; nbytes leaves room for one more page. */
@@ -321,6 +345,16 @@ WHARF_RING_AT(wharf_chunk, checksum, 24);
 WHARF_RING_AT(wharf_chunk, src_region, 28);
 WHARF_RING_AT(wharf_chunk, dst_region, 30);
 WHARF_RING_SIZE(wharf_chunk, 32);
+
+WHARF_RING_AT(wharf_chain, parts_offset, 0);
+WHARF_RING_AT(wharf_chain, results_offset, 8);
+WHARF_RING_AT(wharf_chain, order_offset, 16);
+WHARF_RING_AT(wharf_chain, n_parts, 24);
+WHARF_RING_AT(wharf_chain, n_order, 28);
+WHARF_RING_AT(wharf_chain, parts_region, 32);
+WHARF_RING_AT(wharf_chain, results_region, 34);
+WHARF_RING_AT(wharf_chain, order_region, 36);
+WHARF_RING_SIZE(wharf_chain, 64);
 
 WHARF_RING_AT(wharf_chunk_result, bit_offset, 0);
 WHARF_RING_AT(wharf_chunk_result, in_nbytes, 8);

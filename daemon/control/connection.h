@@ -198,6 +198,7 @@ void wharf_request_handle(struct wharf_connection *connection, const Wharf__Requ
 #define WHARF_FEATURE_GPU_SOURCES ((uint64_t)1 << WHARF__FEATURE__FEATURE_GPU_SOURCES)
 #define WHARF_FEATURE_DONE_WORDS ((uint64_t)1 << WHARF__FEATURE__FEATURE_DONE_WORDS)
 #define WHARF_FEATURE_START_WORDS ((uint64_t)1 << WHARF__FEATURE__FEATURE_START_WORDS)
+#define WHARF_FEATURE_CHAINS ((uint64_t)1 << WHARF__FEATURE__FEATURE_CHAINS)
 #define WHARF_FEATURE_COMPRESS ((uint64_t)1 << WHARF__FEATURE__FEATURE_COMPRESS)
 
 /* The text for an error of wharf_segment_adopt; for quotas use wharf_tenant_charge's. */

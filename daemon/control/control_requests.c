@@ -141,8 +141,8 @@ static void handle_hello(struct wharf_connection *connection, uint32_t id,
         refuse_hello(connection, id, EPROTONOSUPPORT, "this daemon speaks version 1 alone");
         return;
     }
-    uint64_t known =
-        WHARF_FEATURE_MODELS | WHARF_FEATURE_MARKS | WHARF_FEATURE_FILES | WHARF_FEATURE_DONE_WORDS;
+    uint64_t known = WHARF_FEATURE_MODELS | WHARF_FEATURE_MARKS | WHARF_FEATURE_FILES |
+                     WHARF_FEATURE_DONE_WORDS | WHARF_FEATURE_CHAINS;
 
     if (connection->tenant->quota.max_compress_nbytes > 0)
         known |= WHARF_FEATURE_COMPRESS;

@@ -28,6 +28,7 @@ struct wharf_session_options wharf_request_queue_options(const struct wharf_conn
         .engine = (uint8_t)open->engine,
         .has_marks = (connection->features & WHARF_FEATURE_MARKS) != 0,
         .has_words = (connection->features & WHARF_FEATURE_DONE_WORDS) != 0,
+        .has_chains = (connection->features & WHARF_FEATURE_CHAINS) != 0,
         .brought_fd = open->bring_arena ? fd : -1,
         .brought_nbytes = open->bring_arena ? open->arena_nbytes : 0,
     };

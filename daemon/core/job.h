@@ -65,6 +65,7 @@ struct wharf_job {
     };
     struct wharf_session *session;
     struct wharf_list link;          /* in a queue, or not linked */
+    struct wharf_list chains;        /* jobs that wait for its end: chains.h */
     struct wharf_heap_node deadline; /* in the core's heap, if it has one */
     struct wharf_region *source;     /* of a batch: the region of its table; NULL: it was refused */
     struct wharf_region *destination;  /* of a batch: the region of its results; NULL: none */
@@ -85,6 +86,7 @@ struct wharf_job {
     uint8_t why;                       /* enum wharf_placement, of pools CPU and GPU */
     uint8_t attempt;                   /* how often it was restarted, at most 255 */
     bool is_plain;                     /* a lease may include it: lease.h */
+    bool is_chain;                     /* a batch whose table begins with a struct wharf_chain */
     uint8_t stopped; /* WHARF_CANCELLED or WHARF_DEADLINE: no more pieces start; else 0.
                         Also read without the lock. */
 };
@@ -104,6 +106,19 @@ static inline bool wharf_job_compresses(const struct wharf_job *job)
 static inline bool wharf_job_discards(const struct wharf_job *job)
 {
     return job->submission.flags & WHARF_JOB_DISCARD;
+}
+
+/* Bytes of a batch's table that are not its chunks'. */
+static inline uint64_t wharf_chain_nbytes(bool is_chain)
+{
+    return is_chain ? sizeof(struct wharf_chain) : 0;
+}
+
+/* How many chunks a batch has. */
+static inline uint32_t wharf_job_n_chunks(const struct wharf_job *job)
+{
+    return (uint32_t)((job->submission.src_nbytes - wharf_chain_nbytes(job->is_chain)) /
+                      sizeof(struct wharf_chunk));
 }
 
 /* The unit of work that an engine gets. */

@@ -112,12 +112,16 @@ static int make_jobs(struct wharf_session *session, const struct wharf_session_o
     session->jobs = calloc(n_entries, sizeof(*session->jobs));
     if (options->has_words)
         session->words = calloc(n_entries, sizeof(*session->words));
-    if (!session->jobs || (options->has_words && !session->words))
+    if (options->has_chains)
+        session->slots = calloc(n_entries, sizeof(*session->slots));
+    if (!session->jobs || (options->has_words && !session->words) ||
+        (options->has_chains && !session->slots))
         return -ENOMEM;
     for (uint32_t i = 0; i < n_entries; i++) {
         session->jobs[i].session = session;
         session->jobs[i].next_free = i + 1 < n_entries ? i + 1 : UINT32_MAX;
         wharf_list_init(&session->jobs[i].link);
+        wharf_list_init(&session->jobs[i].chains);
     }
     return 0;
 }
@@ -184,6 +188,7 @@ void wharf_session_free(struct wharf_session *session)
     free(session->models);
     free(session->jobs);
     free(session->words);
+    free(session->slots);
     free(session);
 }
 

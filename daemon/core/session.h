@@ -127,6 +127,7 @@ struct wharf_session {
 
     struct wharf_job *jobs;        /* one for each entry of the ring */
     struct wharf_job_words *words; /* likewise, with done words; else NULL */
+    uint32_t *slots;               /* of the last job of each entry, with chains; else NULL */
     uint32_t free_job;             /* index of the first free one; UINT32_MAX: none */
     uint32_t n_in_flight;          /* jobs that are not free */
     uint32_t n_plain;              /* of these: those with is_plain */
@@ -188,8 +189,9 @@ struct wharf_session_options {
     uint64_t generation;
     uint8_t default_class;
     uint8_t engine;
-    bool has_marks; /* D has marks of started jobs */
-    bool has_words; /* C has words of submissions */
+    bool has_marks;  /* D has marks of started jobs */
+    bool has_words;  /* C has words of submissions */
+    bool has_chains; /* batches can have outputs of earlier ones as sources */
 };
 
 /* The size of the arena that the daemon makes; 0: none. */

@@ -20,6 +20,7 @@
 #include "daemon/core/publish.h"
 #include "daemon/core/queues.h"
 #include "daemon/core/session.h"
+#include "daemon/dispatch/chains.h"
 #include "daemon/dispatch/job_end.h"
 #include "daemon/dispatch/job_queue.h"
 #include "daemon/dispatch/starts.h"
@@ -127,14 +128,24 @@ uint32_t wharf_chunk_check(struct wharf_session *session, const struct wharf_chu
                               ret_destination);
 }
 
+uint32_t wharf_table_check(struct wharf_session *session, uint32_t region_number, uint64_t offset,
+                           uint64_t nbytes, struct wharf_region **ret_region)
+{
+    struct place place = {region_number, offset, nbytes};
+
+    return find_place(session, &place, READ_BY_CPU, ret_region);
+}
+
 /* Sizes of the table and of the results. */
 static uint32_t check_batch_sizes(const struct wharf_session *session,
                                   const struct wharf_submission *submission)
 {
-    uint64_t n_chunks = submission->src_nbytes / sizeof(struct wharf_chunk);
+    uint64_t head_nbytes = wharf_chain_nbytes(submission->flags & WHARF_SUBMISSION_CHAIN);
+    uint64_t n_chunks = (submission->src_nbytes - head_nbytes) / sizeof(struct wharf_chunk);
     bool wants_results = submission->dst_nbytes != 0;
 
-    if (submission->src_nbytes % sizeof(struct wharf_chunk) || n_chunks == 0 ||
+    if (submission->src_nbytes < head_nbytes ||
+        submission->src_nbytes % sizeof(struct wharf_chunk) || n_chunks == 0 ||
         n_chunks > session->max_batch_chunks)
         return WHARF_REASON_REQUEST_BATCH;
     if (wants_results && submission->dst_nbytes != n_chunks * sizeof(struct wharf_chunk_result))
@@ -224,6 +235,10 @@ static uint32_t check_flags(const struct wharf_session *session,
         known |= WHARF_SUBMISSION_DONE_WORD;
     if (session->max_start_ns > 0)
         known |= WHARF_SUBMISSION_START_WORD;
+    /* One wait at a time. */
+    if (session->slots && submission->opcode == WHARF_OP_BATCH &&
+        !(submission->flags & (WHARF_JOB_COMPRESS | WHARF_SUBMISSION_START_WORD)))
+        known |= WHARF_SUBMISSION_CHAIN;
     return submission->flags & ~known ? WHARF_REASON_REQUEST_FLAGS : WHARF_REASON_NONE;
 }
 
@@ -350,7 +365,8 @@ static uint32_t check_submission(struct wharf_session *session,
         reason = check_encoder(submission);
     if (reason)
         return reason;
-    if (submission->opcode == WHARF_OP_BATCH && submission->checksum != 0)
+    if (submission->opcode == WHARF_OP_BATCH && submission->checksum != 0 &&
+        !(submission->flags & WHARF_SUBMISSION_CHAIN))
         return WHARF_REASON_REQUEST_RESERVED;
     return check_memory(session, submission, &ret_names->source, &ret_names->destination);
 }
@@ -369,7 +385,9 @@ static struct wharf_job *job_take(struct wharf_session *session,
     session->free_job = job->next_free;
     session->n_in_flight++;
     job->is_plain = false;
+    job->is_chain = submission->flags & WHARF_SUBMISSION_CHAIN;
     job->submission = *submission;
+    job->submission.flags &= (uint16_t)~WHARF_SUBMISSION_CHAIN;
     job->words = NULL;
     job->index = session->ring.sq_head - 1; /* the last one that was taken */
     job->taken_ns = now_ns;
@@ -379,6 +397,8 @@ static struct wharf_job *job_take(struct wharf_session *session,
     job->attempt = 0;
     job->stopped = 0;
     job->state = WHARF_JOB_QUEUED;
+    if (session->slots)
+        session->slots[job->index % session->ring.n_entries] = (uint32_t)(job - session->jobs);
     return job;
 }
 
@@ -474,6 +494,8 @@ bool wharf_core_enqueue(struct wharf_core *core, struct wharf_session *session,
         use_words(job, &names);
     if (names.words.start)
         wharf_starts_take(core, job, now_ns);
+    else if (job->is_chain)
+        wharf_chain_take(core, job, now_ns);
     else
         wharf_core_queue_job(core, job, now_ns);
     return true;

@@ -26,6 +26,10 @@ uint32_t wharf_chunk_check(struct wharf_session *session, const struct wharf_chu
                            bool compresses, struct wharf_region **ret_source,
                            struct wharf_region **ret_destination);
 
+/* Likewise of memory that the daemon itself reads. */
+uint32_t wharf_table_check(struct wharf_session *session, uint32_t region_number, uint64_t offset,
+                           uint64_t nbytes, struct wharf_region **ret_region);
+
 /*
  * For the leasing worker (lease.h), without the core lock: makes a job of a good submission of one
  * normal chunk without a deadline.  Returns NULL, and does nothing, for any other submission.

@@ -19,6 +19,7 @@
 #include "daemon/base/touch.h"
 #include "daemon/core/core.h"
 #include "daemon/dispatch/admit.h"
+#include "daemon/dispatch/chain_parts.h"
 #include "proto/ring_ops.h"
 
 /* Entries that are checked under one hold of the core lock, at about 50 ns each. */
@@ -55,7 +56,7 @@ static void give_back(struct wharf_session *session, uint64_t nbytes)
 static struct wharf_batch *batch_new(struct wharf_core *core, struct wharf_piece *piece)
 {
     struct wharf_session *session = piece->job->session;
-    uint32_t n_chunks = (uint32_t)(piece->job->submission.src_nbytes / sizeof(struct wharf_chunk));
+    uint32_t n_chunks = wharf_job_n_chunks(piece->job);
     uint32_t n_words = (session->n_regions + 63) / 64;
     uint64_t nbytes = memory_nbytes(n_chunks, n_words);
 
@@ -132,6 +133,41 @@ static bool take_entries(struct wharf_batch *batch, struct wharf_piece *piece,
     return true;
 }
 
+/* Of a chain: finds its parts, and keeps the regions that tell of them. */
+static bool take_parts(struct wharf_core *core, struct wharf_batch *batch,
+                       struct wharf_piece *piece, const uint8_t *table,
+                       struct wharf_chain_parts *ret_parts)
+{
+    struct wharf_session *session = piece->job->session;
+    struct wharf_region *regions[WHARF_CHAIN_N_TABLES];
+
+    if (!wharf_touch_copy(&ret_parts->chain, table, sizeof(ret_parts->chain))) {
+        refuse(piece, WHARF_NO_MEMORY, WHARF_REASON_NONE, 0);
+        return false;
+    }
+    wharf_core_enter(core);
+    uint32_t reason = wharf_chain_find(session, ret_parts, regions);
+    for (unsigned i = 0; !reason && i < WHARF_CHAIN_N_TABLES; i++)
+        if (regions[i])
+            use_region(batch, session, regions[i]);
+    wharf_core_leave(core);
+    if (reason)
+        refuse(piece, WHARF_BAD_REQUEST, reason, 0);
+    return !reason;
+}
+
+/* Replaces sources that are parts by the memory where these are. */
+static bool join_parts(struct wharf_chain_parts *parts, struct wharf_piece *piece,
+                       struct wharf_chunk *chunks, uint32_t first, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!wharf_chain_join(parts, &chunks[i], &piece->outcome)) {
+            piece->bad_chunk = first + i;
+            return false;
+        }
+    return true;
+}
+
 static bool take_table(struct wharf_core *core, struct wharf_batch *batch,
                        struct wharf_piece *piece)
 {
@@ -139,6 +175,11 @@ static bool take_table(struct wharf_core *core, struct wharf_batch *batch,
     const uint8_t *table =
         (const uint8_t *)job->source->segment.address + job->submission.src_offset;
     struct wharf_chunk chunks[ENTRIES_AT_ONCE];
+    struct wharf_chain_parts parts;
+
+    if (job->is_chain && !take_parts(core, batch, piece, table, &parts))
+        return false;
+    table += wharf_chain_nbytes(job->is_chain);
 
     for (uint32_t first = 0; first < batch->n_chunks; first += ENTRIES_AT_ONCE) {
         uint32_t left = batch->n_chunks - first;
@@ -147,6 +188,8 @@ static bool take_table(struct wharf_core *core, struct wharf_batch *batch,
             refuse(piece, WHARF_NO_MEMORY, WHARF_REASON_NONE, first);
             return false;
         }
+        if (job->is_chain && !join_parts(&parts, piece, chunks, first, n))
+            return false;
         wharf_core_enter(core);
         bool good = take_entries(batch, piece, chunks, first, n);
         wharf_core_leave(core);

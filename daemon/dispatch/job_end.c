@@ -7,12 +7,14 @@
 #include "daemon/core/done_word.h"
 #include "daemon/core/job.h"
 #include "daemon/core/publish.h"
+#include "daemon/dispatch/chains.h"
 #include "daemon/placement/place.h"
 
 void wharf_core_end_job(struct wharf_core *core, struct wharf_job *job,
                         const struct wharf_job_end *end)
 {
     if (!wharf_done_word_is_due(job)) {
+        wharf_chains_let_go(core, job);
         wharf_core_complete_job(core, job, end);
         return;
     }

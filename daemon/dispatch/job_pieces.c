@@ -23,6 +23,7 @@
 #include "daemon/core/retry_queue.h"
 #include "daemon/core/session.h"
 #include "daemon/core/session_events.h"
+#include "daemon/dispatch/chains.h"
 #include "daemon/dispatch/job_end.h"
 #include "daemon/placement/place.h"
 #include "daemon/placement/place_cost.h"
@@ -239,6 +240,7 @@ static void word_done(struct wharf_core *core, const struct wharf_piece *piece)
 
     job->words->is_told = true;
     job->words->is_owed = false;
+    wharf_chains_let_go(core, job);
     wharf_core_complete_job(core, job, &job->words->end);
 }
 
@@ -364,6 +366,7 @@ void wharf_core_forget_job(struct wharf_core *core, struct wharf_job *job)
         return;
     }
     wharf_heap_remove(&core->deadlines, &job->deadline);
+    wharf_chain_forget(core, job);
     wharf_batch_close(job->batch, job->session);
     job->batch = NULL;
     job->state = WHARF_JOB_FREE;

@@ -20,13 +20,14 @@
 /* The most interactive time that a tenant can save: a burst of 20 ms. */
 #define INTERACTIVE_BURST_NS ((int64_t)20 * WHARF_NS_PER_MS)
 
-static uint64_t estimate(const struct wharf_session *session,
-                         const struct wharf_submission *submission)
+static uint64_t estimate(const struct wharf_job *job)
 {
+    const struct wharf_submission *submission = &job->submission;
+
     if (submission->opcode == WHARF_OP_BATCH)
-        return submission->src_nbytes / sizeof(struct wharf_chunk) * CHECK_ENTRY_NS;
-    return wharf_estimate_ns(wharf_tenant_estimates(session->tenant, submission->flags),
-                             submission->codec, submission->src_nbytes, submission->dst_nbytes);
+        return (uint64_t)wharf_job_n_chunks(job) * CHECK_ENTRY_NS;
+    return wharf_estimate_ns(wharf_job_estimates(job), submission->codec, submission->src_nbytes,
+                             submission->dst_nbytes);
 }
 
 /*
@@ -91,7 +92,7 @@ void wharf_job_set_plain(struct wharf_job *job)
     job->session->n_plain++;
 }
 
-void wharf_core_queue_job(struct wharf_core *core, struct wharf_job *job, uint64_t now_ns)
+void wharf_core_ready_job(struct wharf_core *core, struct wharf_job *job, uint64_t now_ns)
 {
     uint64_t timeout_ns = (uint64_t)job->submission.timeout_us * WHARF_NS_PER_US;
 
@@ -99,7 +100,7 @@ void wharf_core_queue_job(struct wharf_core *core, struct wharf_job *job, uint64
         wharf_heap_insert(&core->deadlines, &job->deadline, job->taken_ns + timeout_ns);
     /* The wait for the client's stream is not the daemon's time. */
     job->taken_ns = now_ns;
-    job->estimate_ns = estimate(job->session, &job->submission);
+    job->estimate_ns = estimate(job);
     job->job_class = class_of(job->session, &job->submission);
     job->lane = (uint8_t)choose_lane(core, job, now_ns);
     job->session->activity.is_interactive = job->lane == WHARF_LANE_INTERACTIVE;
@@ -107,5 +108,10 @@ void wharf_core_queue_job(struct wharf_core *core, struct wharf_job *job, uint64
         !wharf_place_needs_gpu(job) && !wharf_regions_have_file(job->source, job->destination))
         wharf_job_set_plain(job);
     job->pool = WHARF_POOL_NONE;
+}
+
+void wharf_core_queue_job(struct wharf_core *core, struct wharf_job *job, uint64_t now_ns)
+{
+    wharf_core_ready_job(core, job, now_ns);
     wharf_place_push(core, job, false);
 }

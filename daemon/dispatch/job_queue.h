@@ -18,6 +18,9 @@ struct wharf_submission;
 /* Chooses the job's lane, sets its deadline, which counts from when it was taken, and queues it. */
 void wharf_core_queue_job(struct wharf_core *core, struct wharf_job *job, uint64_t now_ns);
 
+/* The same without queuing it. */
+void wharf_core_ready_job(struct wharf_core *core, struct wharf_job *job, uint64_t now_ns);
+
 /* Whether such a job, if it is for the CPU and has no file, may be a worker's without the lock
  * (lease.h); and that it is. */
 bool wharf_job_may_be_plain(const struct wharf_session *session,

@@ -168,6 +168,7 @@ void test_core_client_init(struct test_core_client *client, uint64_t id, const c
         .engine = (uint8_t)test_core_engine,
         .has_marks = true,
         .has_words = true,
+        .has_chains = true,
         .max_start_ns = test_core_config.quota.max_start_ns,
     };
 

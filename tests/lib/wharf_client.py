@@ -52,6 +52,10 @@ CHUNK = struct.Struct('<QQIIIHH')
 SUBMISSION_WORDS = struct.Struct('<QIHHQII')
 DONE = struct.Struct('<QQQQIHBB24x')
 CHUNK_RESULT = struct.Struct('<QIIHHBBH')
+CHAIN = struct.Struct('<QQQIIHHH26x')
+CHAIN_AFTER = struct.Struct('<I')  # a submission's checksum,
+CHAIN_AFTER_AT = 52                # at this place
+NO_RESULTS = b'\xff' * CHUNK_RESULT.size
 SUBMISSION_MEMBERS = ('opcode job_class flags codec parameter user_data src_offset src_nbytes '
                       'dst_offset dst_nbytes src_region dst_region checksum timeout_us '
                       'encoder level').split()
@@ -63,7 +67,7 @@ CHUNK_RESULT_MEMBERS = 'bit_offset in_nbytes out_nbytes result reason engine att
 OP_NOOP, OP_DECODE, OP_BATCH, OP_CANCEL = 1, 2, 3, 4
 CLASS_DEFAULT, CLASS_INTERACTIVE, CLASS_NORMAL, CLASS_BACKGROUND = range(4)
 JOB_EXACT_INPUT, JOB_EXACT_OUTPUT, JOB_CHECKSUM, JOB_DISCARD, JOB_COMPRESS = 1, 2, 4, 8, 16
-SUBMISSION_DONE_WORD, SUBMISSION_START_WORD = 32, 64
+SUBMISSION_DONE_WORD, SUBMISSION_START_WORD, SUBMISSION_CHAIN = 32, 64, 128
 WAIT_PACKET, WAIT_FUTEX = 1 << 32, 1 << 33
 FLAG_DRAINING, FLAG_FORFEITED = 1, 4
 COMPLETION_RESULTS = 1
@@ -72,7 +76,7 @@ SEALS = 0x2 | 0x4  # F_SEAL_SHRINK, F_SEAL_GROW
 SEAL_WRITE, SEAL_FUTURE_WRITE = 0x8, 0x10
 FEATURE_GPU_MEMORY, FEATURE_MODELS, FEATURE_MARKS, FEATURE_GPU_SOURCES = 1, 1 << 2, 1 << 3, 1 << 4
 FEATURE_FILES, FEATURE_COMPRESS, FEATURE_DONE_WORDS = 1 << 1, 1 << 6, 1 << 7
-FEATURE_START_WORDS = 1 << 8
+FEATURE_START_WORDS, FEATURE_CHAINS = 1 << 8, 1 << 9
 MEMORY_KIND_GPU, MEMORY_KIND_FILE = 2, 3
 F_ADD_SEALS, F_GET_SEALS = 1033, 1034
 SYS_FUTEX, FUTEX_WAIT = 202, 0
@@ -385,9 +389,20 @@ class Rings:
 class Outstanding:
     """A submission that was not reaped."""
 
-    def __init__(self, entry, index, done=None, start=None):
+    def __init__(self, entry, index, done=None, start=None, after=None, results=None):
         self.entry, self.index, self.n_deaths = entry, index, 0
-        self.done, self.start = done, start
+        self.done, self.start, self.after, self.results = done, start, after, results
+        self.has_ended = False
+
+    def entry_at(self, index):
+        """The submission when it is the one of this index: a chain names the one that it waits for,
+        or itself."""
+        self.index = index
+        if self.after is None:
+            return self.entry
+        before = index if self.after.has_ended else self.after.index
+        return self.entry[:CHAIN_AFTER_AT] + CHAIN_AFTER.pack(before) + self.entry[
+            CHAIN_AFTER_AT + CHAIN_AFTER.size:]
 
     def words(self):
         """What C has of its words."""
@@ -419,7 +434,8 @@ class Client:
             self.hello = self.connection.hello(optional=FEATURE_MODELS | FEATURE_MARKS |
                                                FEATURE_GPU_MEMORY | FEATURE_GPU_SOURCES |
                                                FEATURE_COMPRESS | FEATURE_FILES |
-                                               FEATURE_DONE_WORDS | FEATURE_START_WORDS)
+                                               FEATURE_DONE_WORDS | FEATURE_START_WORDS |
+                                               FEATURE_CHAINS)
         except (Refused, Lost, ProtocolBroken):
             self.connection.close()
             raise
@@ -491,21 +507,29 @@ class Client:
                 return families
             first = page.next
 
-    def submit(self, publish=True, done=None, start=None, **members):
+    def _forget_results(self, job):
+        """What a chain reads is not good before the batch has written it."""
+        if job.results is not None:
+            self.arena.write(job.results[0], NO_RESULTS * job.results[1])
+
+    def submit(self, publish=True, done=None, start=None, after=None, results=None, **members):
         """Submits; members that are not named are 0.  user_data is to be another for each.  done:
         region (the arena's), offset and serial number of a done word; start: the same of a start
-        word, and its timeout."""
+        word, and its timeout; after: of a chain, what the submission gave for which it waits;
+        results: of a batch that is waited for, their place in the arena and their number."""
         if done is not None:
             members['flags'] = members.get('flags', 0) | SUBMISSION_DONE_WORD
         if start is not None:
             members['flags'] = members.get('flags', 0) | SUBMISSION_START_WORD
         entry = SUBMISSION.pack(*(members.get(name, 0) for name in SUBMISSION_MEMBERS))
         assert set(members) <= set(SUBMISSION_MEMBERS)
-        job = Outstanding(entry, self.rings.submitted, done, start)
+        job = Outstanding(entry, self.rings.submitted, done, start, after, results)
+        self._forget_results(job)
         self.outstanding.setdefault(members.get('user_data', 0), []).append(job)
-        self.rings.submit(entry, job.words())
+        self.rings.submit(job.entry_at(self.rings.submitted), job.words())
         if publish:
             self.publish()
+        return job
 
     def publish(self):
         self.rings.publish(look=self.way != 'poll')
@@ -517,7 +541,7 @@ class Client:
             completion = dict(zip(COMPLETION_MEMBERS, COMPLETION.unpack(entry)))
             jobs = self.outstanding.get(completion['user_data'])
             check(jobs, 'a completion of nothing')
-            jobs.pop(0)
+            jobs.pop(0).has_ended = True
             if not jobs:
                 del self.outstanding[completion['user_data']]
             done.append(completion)
@@ -607,6 +631,7 @@ class Client:
                 said = job.done and self.done_word(job.done)
                 if said:
                     jobs.remove(job)
+                    job.has_ended = True
                     ended.append({**said, 'user_data': user_data})
             if not jobs:
                 del self.outstanding[user_data]
@@ -634,8 +659,8 @@ class Client:
             self.connection.ask('register_model', request, 'done', [fd])
         done += self._end_told()
         for job in self._jobs():
-            job.index = self.rings.submitted
-            self.rings.submit(job.entry, job.words())
+            self._forget_results(job)
+            self.rings.submit(job.entry_at(self.rings.submitted), job.words())
             self.n_replayed += 1
         self.rings.publish(look=self.way != 'poll')
         return done
