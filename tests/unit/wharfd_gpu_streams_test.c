@@ -211,7 +211,7 @@ Test(wharfd_gpu_streams, checksums_of_outputs_are_compared, .timeout = 600)
     struct place place = new_place();
     for (unsigned i = 0; i < 24; i++) {
         unsigned codec = i / 2 % N_CODECS;
-        size_t nbytes = NBYTES - 5167 * i / 5;
+        size_t nbytes = NBYTES - 5167 * i / 9;
         size_t n = pack(codec, raw + i, nbytes, packed, sizeof(packed));
         struct wharf_outcome outcome =
             expect_same(&place, codec, WHARF_JOB_CHECKSUM, packed, n, nbytes, i);
